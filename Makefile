@@ -1,0 +1,43 @@
+# The verbs of this project. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help install run check format test bench generate fresh clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## make .venv with the pinned dependencies and the `pumas` command
+
+$(STAMP): pyproject.toml constraints.txt
+	@echo "installing into $(VENV) (about a minute; later runs reuse it)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with: make install PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off \
+	  --constraint constraints.txt --editable '.[dev,example]'
+	@touch $@
+
+check: install ## format, lint, types, import laws
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: install ## rewrite the sources in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+test: install ## all tests: real engine, no GPU, no cluster
+	@$(PYTEST) -n 2 --dist loadgroup
+
+generate: install ## write the generated files: CRDs
+	@$(BIN)/python -m pumas_crds
+
+clean: ## remove what the other verbs made
+	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .hypothesis

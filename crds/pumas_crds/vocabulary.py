@@ -1,0 +1,161 @@
+"""Every word that two parties must spell alike: API names, closed enumerations, variables."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+GROUP = "serving.pumas.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+DEFAULT_PROFILE = "default"
+
+ALIAS_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:+-]*(/[A-Za-z0-9][A-Za-z0-9._:+-]*)*$"
+PROFILE_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+class Runtime(StrEnum):
+    """What answers for a model. `external` is a server that already runs and is not ours."""
+
+    LLAMA_CPP = "llama.cpp"
+    ONNX_RUNTIME = "onnxruntime"
+    EXTERNAL = "external"
+
+
+#: Runtimes that this release can run; the others are refused with `NotImplemented`.
+BUILT_RUNTIMES = frozenset({Runtime.LLAMA_CPP, Runtime.EXTERNAL})
+
+
+class Task(StrEnum):
+    """The hub's pipeline tags. Closed, so that a typing error is reported and not believed."""
+
+    AUDIO_CLASSIFICATION = "audio-classification"
+    AUDIO_TEXT_TO_TEXT = "audio-text-to-text"
+    AUDIO_TO_AUDIO = "audio-to-audio"
+    ANY_TO_ANY = "any-to-any"
+    AUTOMATIC_SPEECH_RECOGNITION = "automatic-speech-recognition"
+    CONVERSATIONAL = "conversational"
+    DEPTH_ESTIMATION = "depth-estimation"
+    DOCUMENT_QUESTION_ANSWERING = "document-question-answering"
+    FEATURE_EXTRACTION = "feature-extraction"
+    FILL_MASK = "fill-mask"
+    IMAGE_CLASSIFICATION = "image-classification"
+    IMAGE_FEATURE_EXTRACTION = "image-feature-extraction"
+    IMAGE_SEGMENTATION = "image-segmentation"
+    IMAGE_TEXT_TO_TEXT = "image-text-to-text"
+    IMAGE_TO_IMAGE = "image-to-image"
+    IMAGE_TO_TEXT = "image-to-text"
+    IMAGE_TO_VIDEO = "image-to-video"
+    MASK_GENERATION = "mask-generation"
+    OBJECT_DETECTION = "object-detection"
+    QUESTION_ANSWERING = "question-answering"
+    SENTENCE_SIMILARITY = "sentence-similarity"
+    SUMMARIZATION = "summarization"
+    TABLE_QUESTION_ANSWERING = "table-question-answering"
+    TEXT2TEXT_GENERATION = "text2text-generation"
+    TEXT_CLASSIFICATION = "text-classification"
+    TEXT_GENERATION = "text-generation"
+    TEXT_RANKING = "text-ranking"
+    TEXT_TO_AUDIO = "text-to-audio"
+    TEXT_TO_IMAGE = "text-to-image"
+    TEXT_TO_SPEECH = "text-to-speech"
+    TEXT_TO_VIDEO = "text-to-video"
+    TIME_SERIES_FORECASTING = "time-series-forecasting"
+    TOKEN_CLASSIFICATION = "token-classification"
+    TRANSLATION = "translation"
+    VIDEO_TEXT_TO_TEXT = "video-text-to-text"
+    VISUAL_QUESTION_ANSWERING = "visual-question-answering"
+    ZERO_SHOT_CLASSIFICATION = "zero-shot-classification"
+    ZERO_SHOT_IMAGE_CLASSIFICATION = "zero-shot-image-classification"
+
+
+class EngineMode(StrEnum):
+    """What one engine process does. A llama.cpp server does exactly one of these."""
+
+    GENERATE = "generate"
+    EMBED = "embed"
+    RERANK = "rerank"
+    DECIDE = "decide"
+
+
+class LoadState(StrEnum):
+    """The contract's `load_state`."""
+
+    UNLOADED = "unloaded"
+    REQUESTED = "requested"
+    LOADING = "loading"
+    LOADED = "loaded"
+    UNLOADING = "unloading"
+    FAILED = "failed"
+
+
+class ConditionType(StrEnum):
+    """Conditions in a ServedModel's status; `docs/` and `kubectl explain` say when each is true."""
+
+    ACCEPTED = "Accepted"
+    PROGRESSING = "Progressing"
+    READY = "Ready"
+    SERVABLE = "Servable"
+
+
+class Reason(StrEnum):
+    """Condition and error reasons."""
+
+    ACCEPTED = "Accepted"
+    AVAILABLE = "Available"
+    DIGEST_MISMATCH = "DigestMismatch"
+    DRAINING = "Draining"
+    DUPLICATE_IDENTITY = "DuplicateIdentity"
+    ENDPOINT_NOT_ALLOWED = "EndpointNotAllowed"
+    ENGINE_FAILED = "EngineFailed"
+    INSPECTING = "Inspecting"
+    MISSING_RANKING_HEAD = "MissingRankingHead"
+    NO_ENDPOINT = "NoEndpoint"
+    NOT_A_MODEL = "NotAModel"
+    NOT_IMPLEMENTED = "NotImplemented"
+    PROFILE_NOT_FOUND = "ProfileNotFound"
+    ROLLED_OUT = "RolledOut"
+    SCALED_TO_ZERO = "ScaledToZero"
+    SOURCE_UNREACHABLE = "SourceUnreachable"
+    STARTING = "Starting"
+    TASK_MISMATCH = "TaskMismatch"
+    TRUNCATED = "Truncated"
+
+
+#: Faults that no restart can mend: the model stays `failed` until its file or spec changes.
+PERMANENT_REASONS = frozenset(
+    {
+        Reason.DIGEST_MISMATCH,
+        Reason.ENDPOINT_NOT_ALLOWED,
+        Reason.MISSING_RANKING_HEAD,
+        Reason.NOT_A_MODEL,
+        Reason.NOT_IMPLEMENTED,
+        Reason.PROFILE_NOT_FOUND,
+        Reason.SOURCE_UNREACHABLE,
+        Reason.TASK_MISMATCH,
+        Reason.TRUNCATED,
+    }
+)
+
+
+class Variable(StrEnum):
+    """Environment variables of a serving pod. Local mode overrides the first five, nothing else."""
+
+    POD_IP = "POD_IP"
+    ENGINE_PORT = "ENGINE_PORT"
+    SUPERVISOR_PORT = "SUPERVISOR_PORT"
+    MODELS = "PUMAS_MODELS"
+    RUN = "PUMAS_RUN"
+    WORKER = "PUMAS_WORKER"
+
+
+ENGINE_PORT_NAME = "engine"
+SUPERVISOR_PORT_NAME = "supervisor"
+ENGINE_PORT = 8080
+SUPERVISOR_PORT = 8081
+
+#: Where a container of a serving pod finds the weights cache, its run folder, the engine's key.
+MODELS_DIR = "/models"
+RUN_DIR = "/run/pumas"
+ENGINE_KEY_FILE = "engine-key"
+TERMINATION_LOG = "termination-log"
