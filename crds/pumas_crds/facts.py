@@ -61,6 +61,15 @@ class FileFacts(Open):
     """The decision family of a native decision model; empty for any other."""
 
 
+class Inspection(Open):
+    """What `fetch` leaves as its container's termination message: exactly one of the two."""
+
+    file: FileFacts | None = None
+    """What the weights file is, when it can be served."""
+    error: Fault | None = None
+    """Why it cannot."""
+
+
 class RuntimeFacts(Open):
     """What a running engine says of itself."""
 

@@ -41,9 +41,7 @@ class Open(BaseModel):
 class ObjectMeta(Open):
     """The metadata we read. Kubernetes owns the rest of it."""
 
-    name: Annotated[
-        str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
-    ]
+    name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
     namespace: Annotated[str, Field(max_length=63)] = "default"
     uid: str = ""
     generation: int = 1

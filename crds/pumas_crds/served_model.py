@@ -53,10 +53,17 @@ class Catalogue(Closed):
     """The library identifier; by default the source tells it."""
 
 
+_ONE_SOURCE_RULE = ("has(self.path)", "source needs exactly one of: path")
+_PATH_RULE = (
+    r"!has(self.path) || !self.path.matches('[\\x00-\\x1f\\x7f]')",
+    "a path holds no control characters",
+)
+
+
 class Source(Closed):
     """Where the weights are. Exactly one member."""
 
-    model_config = _rules(("has(self.path)", "source needs exactly one of: path"))
+    model_config = _rules(_ONE_SOURCE_RULE, _PATH_RULE)
 
     path: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """A file on the machine that serves. Relative: to the manifest's folder (local mode)."""
@@ -64,14 +71,14 @@ class Source(Closed):
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         if self.path is None:
-            raise ValueError("source needs exactly one of: path")
+            raise ValueError(_ONE_SOURCE_RULE[1])
         return self
 
     @field_validator("path")
     @classmethod
     def _no_control_characters(cls, path: str | None) -> str | None:
         if path is not None and re.search(r"[\x00-\x1f\x7f]", path):
-            raise ValueError("a path holds no control characters")
+            raise ValueError(_PATH_RULE[1])
         return path
 
     def file_name(self) -> str:
@@ -79,17 +86,40 @@ class Source(Closed):
         return PurePosixPath(self.path or "").name
 
 
+_URL_RULE = (
+    "isURL(self.url) && url(self.url).getHostname() != '' && (url(self.url).getPort() == ''"
+    " || int(url(self.url).getPort()) <= 65535)",
+    "endpoint.url needs a host, and a port of at most 65535 if it has one",
+)
+
+
 class ExternalEndpoint(Closed):
     """An OpenAI-compatible server that already runs."""
+
+    model_config = _rules(_URL_RULE)
 
     url: Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s?#@]+$")]
     """The server's root; `/v1/…` is appended. A trailing `/` or `/v1` is removed."""
     model: Name | None = None
     """The name that this server knows the model by; by default the alias."""
 
+    @field_validator("url")
+    @classmethod
+    def _host_and_port(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            addressed = bool(parts.hostname) and (parts.port is None or parts.port >= 0)
+        except ValueError as error:
+            raise ValueError(_URL_RULE[1]) from error
+        if not addressed:
+            raise ValueError(_URL_RULE[1])
+        return url
+
     def root(self) -> str:
         """The URL that `/v1/…` is appended to."""
-        return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
+        parts = urlsplit(self.url)
+        path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+        return f"{parts.scheme}://{parts.netloc}{path}"
 
     def host(self) -> str:
         """The host that a profile's allow-list speaks of."""
@@ -203,14 +233,28 @@ class ServedModelStatus(Open):
     """Observations, each with a reason."""
 
 
+_NAME_RULE = (
+    "has(self.spec.alias) || size(self.metadata.name) <= 192",
+    "metadata.name is longer than 192 characters, too long for an alias: set spec.alias",
+)
+
+
 class ServedModel(Closed):
     """One model, served under one alias and profile."""
+
+    model_config = _rules(_NAME_RULE)
 
     api_version: Literal["serving.pumas.dev/v1alpha1"] = API_VERSION  # type: ignore[assignment]
     kind: Literal["ServedModel"] = "ServedModel"
     metadata: ObjectMeta
     spec: ServedModelSpec
     status: ServedModelStatus = ServedModelStatus()
+
+    @model_validator(mode="after")
+    def _alias_fits(self) -> Self:
+        if len(self.alias) > 192:
+            raise ValueError(_NAME_RULE[1])
+        return self
 
     @property
     def alias(self) -> str:

@@ -108,11 +108,15 @@ class Reason(StrEnum):
     DUPLICATE_IDENTITY = "DuplicateIdentity"
     ENDPOINT_NOT_ALLOWED = "EndpointNotAllowed"
     ENGINE_FAILED = "EngineFailed"
+    FETCH_FAILED = "FetchFailed"
+    IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
     INSPECTING = "Inspecting"
     MISSING_RANKING_HEAD = "MissingRankingHead"
     NO_ENDPOINT = "NoEndpoint"
     NOT_A_MODEL = "NotAModel"
     NOT_IMPLEMENTED = "NotImplemented"
+    NOT_OBSERVED = "NotObserved"
+    OOM_KILLED = "OOMKilled"
     PROFILE_NOT_FOUND = "ProfileNotFound"
     ROLLED_OUT = "RolledOut"
     SCALED_TO_ZERO = "ScaledToZero"
@@ -120,6 +124,7 @@ class Reason(StrEnum):
     STARTING = "Starting"
     TASK_MISMATCH = "TaskMismatch"
     TRUNCATED = "Truncated"
+    UNSCHEDULABLE = "Unschedulable"
 
 
 #: Faults that no restart can mend: the model stays `failed` until its file or spec changes.
@@ -159,3 +164,12 @@ MODELS_DIR = "/models"
 RUN_DIR = "/run/pumas"
 ENGINE_KEY_FILE = "engine-key"
 TERMINATION_LOG = "termination-log"
+
+
+def pod_in_flight(slots: int) -> int:
+    """Calls that one serving pod takes at once, those that wait for a slot included.
+
+    The router admits no more and the engine has this many HTTP threads and a few for probes:
+    fewer threads than open calls, and the engine's `/health` starves exactly under load.
+    """
+    return 4 * slots + 16

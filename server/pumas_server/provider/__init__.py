@@ -1,1 +1,1 @@
-"""The engines' OpenAI dialect, sans I/O: bytes in, events out, in the manner of a protocol library."""
+"""The engines' OpenAI dialect, sans I/O: bytes in, events out, as a protocol library does it."""

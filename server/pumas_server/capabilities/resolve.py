@@ -1,0 +1,197 @@
+"""Which capability a request is (*Request grammar*, notes §3).
+
+Total and deterministic: every well-formed operation and every set of descriptors give one
+descriptor or one `ContractError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from pumas_server.capabilities.rows import ROW_OF, ROWS, Row
+from pumas_server.contract.descriptors import (
+    Available,
+    Descriptor,
+    Unavailable,
+    UnavailableReason,
+)
+from pumas_server.contract.errors import Code, ContractError, invalid
+from pumas_server.contract.request import (
+    Message,
+    MessagesInput,
+    Operation,
+    TextInput,
+    Unread,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a request wants, in the words of the table."""
+
+    formats: frozenset[str]
+    """Formats that its input may have."""
+    words: str
+    """The input in a sentence."""
+    read: bool = True
+    """False when its input or options are of a kind that this release does not read."""
+
+
+_UNREAD_FORMATS: Mapping[str, frozenset[str]] = {
+    "text_batch": frozenset({"text_batch"}),
+    "image_messages": frozenset({"messages_image"}),
+    "image": frozenset({"png_base64", "jpeg_base64"}),
+    "content_batch": frozenset({"content_batch"}),
+    "decision": frozenset({"decision"}),
+    "rerank": frozenset({"rerank"}),
+    "audio": frozenset({"pcm_s16le", "pcm_f32le"}),
+}
+
+
+def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descriptor:
+    """The one descriptor that carries out `operation`. Raises `ContractError`.
+
+    A named capability that disagrees with the rest of the request is a malformed request (400);
+    without a name the same disagreement means that the model has no such operation (422). A match
+    that is unavailable keeps its own reason (503); several available ones are ambiguous (409).
+    """
+    wish = _wish(operation)
+    by_capability = {d.capability: d for d in descriptors}
+    if operation.capability is not None:
+        _agree(ROW_OF[operation.capability], operation, wish)
+        candidates = [by_capability[operation.capability]]
+    else:
+        # A capability that the model does not mean to offer is no candidate: were it one, every
+        # wrong request would be called unavailable, and wait for a day that never comes.
+        candidates = [
+            by_capability[row.capability]
+            for row in ROWS
+            if _matches(row, operation, wish) and not _mismatched(by_capability[row.capability])
+        ]
+    if not candidates:
+        raise ContractError(
+            Code.UNSUPPORTED_MODALITY,
+            f"this model has no operation from {wish.words} to {operation.output}"
+            f"{_narrowing(operation)}; {_offer(descriptors)}",
+        )
+    available = [d for d in candidates if isinstance(d.availability, Available)]
+    if not available:
+        raise _unavailable(candidates)
+    if not wish.read:
+        raise ContractError(
+            Code.CAPABILITY_UNAVAILABLE,
+            f"{wish.words}: {UnavailableReason.UNSUPPORTED_ADAPTER}",
+        )
+    if len(available) > 1:
+        names = ", ".join(d.capability for d in available)
+        raise ContractError(
+            Code.AMBIGUOUS_OPERATION,
+            f"several capabilities carry out this request; name one as `capability`: {names}",
+        )
+    _within_bounds(operation, available[0])
+    return available[0]
+
+
+def _wish(operation: Operation) -> _Wish:
+    read = not isinstance(operation.options, Unread)
+    match operation.input:
+        case TextInput():
+            return _Wish(frozenset({"text"}), "text", read)
+        case MessagesInput(messages=messages):
+            if any(_holds_media(message) for message in messages):
+                return _Wish(frozenset({"messages_image"}), "messages with media parts", False)
+            return _Wish(frozenset({"messages_text"}), "messages", read)
+        case Unread(kind=kind):
+            return _Wish(_UNREAD_FORMATS[kind], kind, False)
+        case _ as never:
+            assert_never(never)
+
+
+def _holds_media(message: Message) -> bool:
+    return not isinstance(message.content, str) and any(
+        isinstance(part, Unread) for part in message.content
+    )
+
+
+def _takes(row: Row, wish: _Wish) -> bool:
+    return any(row.accepts(format_) for format_ in wish.formats)
+
+
+def _matches(row: Row, operation: Operation, wish: _Wish) -> bool:
+    return (
+        _takes(row, wish)
+        and operation.output in row.output_formats
+        and operation.semantic_task in (None, row.semantic_task)
+        and (operation.options is None or operation.options.kind == row.options)
+        and (row.streams or not operation.stream)
+    )
+
+
+def _mismatched(descriptor: Descriptor) -> bool:
+    availability = descriptor.availability
+    return (
+        isinstance(availability, Unavailable)
+        and availability.reason is UnavailableReason.MODEL_TASK_MISMATCH
+    )
+
+
+def _agree(row: Row, operation: Operation, wish: _Wish) -> None:
+    """Raise unless the named capability and the rest of the request agree."""
+    name = f"capability {row.capability}"
+    if not _takes(row, wish):
+        raise invalid(f"{name} does not take {wish.words}; it takes {_words(row.input_formats)}")
+    if operation.output not in row.output_formats:
+        raise invalid(
+            f"{name} does not give {operation.output}; it gives {_words(row.output_formats)}"
+        )
+    if operation.semantic_task not in (None, row.semantic_task):
+        raise invalid(f"the semantic_task of {name} is {row.semantic_task}")
+    if operation.options is not None and operation.options.kind != row.options:
+        raise invalid(f"the options of {name} are of kind {row.options}")
+    if operation.stream and not row.streams:
+        raise invalid(f"`stream` is for text generation; {name} does not stream")
+
+
+def _unavailable(candidates: Sequence[Descriptor]) -> ContractError:
+    reasons = "; ".join(
+        f"{d.capability}: {d.availability.reason}"
+        for d in candidates
+        if isinstance(d.availability, Unavailable)
+    )
+    return ContractError(Code.CAPABILITY_UNAVAILABLE, f"not available now ({reasons})")
+
+
+def _narrowing(operation: Operation) -> str:
+    if operation.semantic_task is not None:
+        return f" with semantic_task {operation.semantic_task}"
+    return " as a stream" if operation.stream else ""
+
+
+def _offer(descriptors: Sequence[Descriptor]) -> str:
+    """What each available capability accepts."""
+    offers = [
+        f"{d.capability} takes {_words(d.input_formats)} (modalities: "
+        f"{_words(d.input_modalities)}) and gives {_words(d.output_formats)}"
+        for d in descriptors
+        if isinstance(d.availability, Available)
+    ]
+    return "; ".join(offers) if offers else "none of its capabilities is available now"
+
+
+def _words(words: Sequence[str]) -> str:
+    return ", ".join(words) or "none"
+
+
+def _within_bounds(operation: Operation, descriptor: Descriptor) -> None:
+    """Refuse an option that is over what the descriptor says (the served context, for example)."""
+    if operation.options is None:
+        return
+    for bound in descriptor.option_bounds:
+        value = getattr(operation.options, bound.option, None)
+        if value is not None and not bound.minimum <= value <= bound.maximum:
+            raise invalid(
+                f"`options.{bound.option}` is {value}; {descriptor.capability} of this model"
+                f" allows {bound.minimum} to {bound.maximum}"
+            )

@@ -1,0 +1,22 @@
+"""Byte bounds and number ranges of the contract (*Request grammar*, *Errors*)."""
+
+CONTRACT_VERSION = 1
+
+#: One request body, one finite answer, or all of one stream.
+MAX_REQUEST_BYTES = 33_554_432
+MAX_RESPONSE_BYTES = 33_554_432
+
+#: The decoded `data` of one provider event, and the JSON of one projected record.
+MAX_STREAM_EVENT_BYTES = 262_144
+
+#: Kept free at the end of a stream, so that a `failed` record always fits the cumulative bound.
+FAILED_RECORD_RESERVE = 1024
+
+#: Nesting of a request body.
+MAX_DEPTH = 128
+
+MAX_MODEL_BYTES = 256
+U32_MAX = 4_294_967_295
+
+TEMPERATURE_MAX = 2
+TOP_P_MAX = 1

@@ -1,0 +1,90 @@
+"""What a success looks like on the wire: finite results and stream records (*Errors*, *SSE*).
+
+A finite success holds `contract_version`, the caller's `request_id` and a tagged `result`; a stream
+is `started`, `delta`…, then `completed` or `failed`. Nothing of the provider's envelope is here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pumas_server.contract.bounds import CONTRACT_VERSION, MAX_STREAM_EVENT_BYTES
+from pumas_server.contract.errors import Code, ContractError, Outcome, error_member
+from pumas_server.contract.request import Capability
+
+
+class FinishReason(StrEnum):
+    """Why a text ended; any other word of a provider's is incoherent."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class TextResult:
+    """A generated text. It may be empty."""
+
+    text: str
+    finish_reason: FinishReason
+
+    def member(self) -> dict[str, object]:
+        """The tagged `result`."""
+        return {"kind": "text", "text": self.text, "finish_reason": self.finish_reason}
+
+
+Result = TextResult
+
+
+def result_body(request_id: str, result: Result) -> bytes:
+    """The JSON body of a finite success."""
+    return json.dumps(
+        {
+            "contract_version": CONTRACT_VERSION,
+            "request_id": request_id,
+            "result": result.member(),
+        },
+        ensure_ascii=False,
+    ).encode()
+
+
+def started_record(request_id: str, capability: Capability, model: str, profile: str) -> bytes:
+    """Sent once a provider has accepted the stream."""
+    return _record(
+        "started",
+        {
+            "contract_version": CONTRACT_VERSION,
+            "request_id": request_id,
+            "capability": capability,
+            "model": model,
+            "profile": profile,
+        },
+    )
+
+
+def delta_record(request_id: str, text: str) -> bytes:
+    """A piece of text. Raises `ContractError` (response_limit) when its JSON is over the bound."""
+    return _record("delta", {"request_id": request_id, "text": text})
+
+
+def completed_record(request_id: str, reason: FinishReason) -> bytes:
+    """The only record that means success."""
+    return _record("completed", {"request_id": request_id, "finish_reason": reason})
+
+
+def failed_record(request_id: str, error: ContractError) -> bytes:
+    """The end of a stream that failed. After headers the outcome is always unknown."""
+    member = error_member(error.code, Outcome.UNKNOWN, error.message)
+    return _record("failed", {"request_id": request_id, "error": member})
+
+
+def _record(kind: str, members: dict[str, object]) -> bytes:
+    data = json.dumps({"kind": kind, **members}, ensure_ascii=False).encode()
+    if len(data) > MAX_STREAM_EVENT_BYTES:
+        raise ContractError(
+            Code.RESPONSE_LIMIT,
+            f"a stream event of {len(data)} bytes is over the limit of {MAX_STREAM_EVENT_BYTES}",
+        )
+    return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"

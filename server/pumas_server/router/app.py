@@ -1,0 +1,137 @@
+"""The router as one ASGI application, and the events of its life.
+
+The hot paths are plain ASGI, reached by one dictionary lookup; everything else is FastAPI. The
+composition is in `Router`: no global state, so that tests run several routers in one process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from pumas_server.router.admission import Admission, BufferBudget
+from pumas_server.router.asgi import JSON_HEADER, Message, Receive, Scope, Send, send_whole
+from pumas_server.router.contract_api import PATH as OPERATIONS_PATH
+from pumas_server.router.contract_api import ContractApi
+from pumas_server.router.discovery_api import discovery_routes
+from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.openai_api import ROUTES, OpenAiApi, openai_error
+from pumas_server.router.sessions import Sessions
+from pumas_server.router.settings import RouterSettings
+from pumas_server.router.source import ModelSource
+from pumas_server.router.upstream import Upstream
+from pumas_server.router.workers import Workers
+
+_log = logging.getLogger(__name__)
+
+
+class Router:
+    """One router process: an ASGI app with `stop`, `shutdown` and a readiness of its own."""
+
+    def __init__(self, source: ModelSource, settings: RouterSettings) -> None:
+        self.settings = settings
+        self.sessions = Sessions()
+        self.admission = Admission(settings.max_in_flight)
+        self.budget = BufferBudget(settings.buffer_bytes)
+        self.workers = Workers(source, settings)
+        self.upstream = Upstream(settings.connect_seconds)
+        self.accepting = True
+        exchanges = Exchanges(self.admission, self.upstream, self.workers)
+        shared = (self.workers, exchanges, self.sessions, self.budget)
+        self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {
+            path: OpenAiApi(path, *shared) for path in ROUTES
+        }
+        self._cold = self._build_cold()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI entry."""
+        hot = self._hot.get(scope["path"]) if scope["type"] == "http" else None
+        if hot is None or scope["method"] != "POST":
+            await self._cold(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await hot(scope, receive, watched)
+        except Exception:
+            # A fault of ours: the trace goes to our log, the caller gets a sentence.
+            _log.exception("a request failed inside the router")
+            if not started:
+                await _send_internal_error(send)
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Follow the source and hold the engines' connections while the block lasts."""
+        await self.upstream.open()
+        try:
+            async with self.workers.run(removed=self.sessions.stop):
+                yield
+        finally:
+            await self.upstream.close()
+
+    def drain(self) -> None:
+        """Turn readiness off: no new calls should be sent here. Those that come are served."""
+        self.accepting = False
+
+    def shutdown(self) -> None:
+        """End every session: waiting ends at once, streams at their next poll."""
+        self.accepting = False
+        self.sessions.shutdown()
+
+    def _build_cold(self) -> FastAPI:
+        app = FastAPI(title="Pumas Serving", docs_url=None, redoc_url=None, redirect_slashes=False)
+        app.include_router(discovery_routes(self.workers))
+        for path, hot in self._hot.items():
+            # Known to the framework only so that other methods are answered 405 with Allow.
+            app.router.routes.append(Route(path, hot, methods=["POST"]))
+
+        @app.api_route("/healthz", methods=["GET", "HEAD"])
+        async def healthz() -> Response:
+            """The process answers."""
+            return Response("ok\n", media_type="text/plain")
+
+        @app.api_route("/readyz", methods=["GET", "HEAD"])
+        async def readyz() -> Response:
+            """Calls may be sent here. Waits for no model."""
+            if self.accepting:
+                return Response("ok\n", media_type="text/plain")
+            return Response("stopping\n", 503, media_type="text/plain")
+
+        @app.exception_handler(HTTPException)
+        async def refused(request: Request, error: HTTPException) -> Response:
+            return _refused(request, error)
+
+        return app
+
+
+def _refused(request: Request, error: HTTPException) -> Response:
+    """404 and 405 in the OpenAI shape."""
+    match error.status_code:
+        case 404:
+            code, message = "not_found", "there is no such route"
+        case 405:
+            allowed = (error.headers or {}).get("Allow", "")
+            code, message = "method_not_allowed", f"this route takes {allowed}"
+        case _:
+            code, message = "invalid_request", str(error.detail)
+    body = openai_error(error.status_code, code, message)
+    headers = dict(error.headers or {}) | {
+        "x-pumas-outcome": "not_admitted",
+        "x-should-retry": "false",
+    }
+    return Response(body, error.status_code, headers, media_type="application/json")
+
+
+async def _send_internal_error(send: Send) -> None:
+    body = openai_error(500, "internal_error", "the router failed; its log says how")
+    await send_whole(send, 500, body, [JSON_HEADER, (b"x-should-retry", b"false")])

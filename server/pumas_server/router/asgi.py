@@ -1,0 +1,91 @@
+"""The few lines of ASGI that the hot paths need: read a body, send an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+
+from pumas_server.contract.bounds import MAX_REQUEST_BYTES
+from pumas_server.contract.errors import Code, ContractError
+from pumas_server.router.admission import BufferLease
+from pumas_server.router.sessions import EndReason, Session, SessionEnded
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = Sequence[tuple[bytes, bytes]]
+
+JSON_HEADER = (b"content-type", b"application/json")
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The first value of a request header; `name` in lower case."""
+    return next((value for key, value in scope["headers"] if key == name), None)
+
+
+async def read_body(scope: Scope, receive: Receive, lease: BufferLease) -> bytes:
+    """The request body, counted while it is read.
+
+    Raises `ContractError`: request_limit over 32 MiB (at once when the length is announced),
+    capability_unavailable when the process's buffer budget is spent; `SessionEnded` when the
+    caller leaves before the end.
+    """
+    announced = header(scope, b"content-length")
+    if announced is not None and announced.isdigit() and int(announced) > MAX_REQUEST_BYTES:
+        raise _too_long(int(announced))
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise SessionEnded(EndReason.CALLER_GONE)
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > MAX_REQUEST_BYTES:
+            raise _too_long(size)
+        if not lease.grow(len(piece)):
+            raise ContractError(
+                Code.CAPABILITY_UNAVAILABLE, "the router holds as many bytes as it may"
+            )
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+
+
+def _too_long(size: int) -> ContractError:
+    return ContractError(
+        Code.REQUEST_LIMIT,
+        f"the body has at least {size} bytes; at most {MAX_REQUEST_BYTES} are allowed",
+    )
+
+
+async def watch_caller(receive: Receive, session: Session) -> None:
+    """End the session when its caller leaves. Run beside the work, once the body was read."""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            session.end(EndReason.CALLER_GONE)
+            return
+
+
+async def send_whole(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:
+    """A finite answer, with its length."""
+    length = (b"content-length", str(len(body)).encode())
+    await send_start(send, status, [length, *headers])
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def send_start(send: Send, status: int, headers: Headers) -> None:
+    """Status and header."""
+    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+
+async def send_piece(send: Send, piece: bytes) -> None:
+    """Some of the body; more follows."""
+    await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def send_end(send: Send, piece: bytes = b"") -> None:
+    """The clean end of a body. A body that lacks it ends broken, which is how failure is told."""
+    await send({"type": "http.response.body", "body": piece, "more_body": False})

@@ -1,0 +1,289 @@
+"""The catalogue: one immutable picture of what can be called, swapped as a whole. Pure.
+
+`build_catalog` makes it from the source's records and the endpoints' observations; every list
+route is a projection of it, and every request is resolved against the one that was current when
+it came.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pumas_crds.facts import Fault
+from pumas_crds.served_model import ServedModel
+from pumas_crds.vocabulary import LoadState, Reason, Runtime, pod_in_flight
+from pumas_server.capabilities import Facts, declare
+from pumas_server.contract.descriptors import (
+    Capabilities,
+    Descriptor,
+    Modalities,
+    RowError,
+    ServedModelEntry,
+    ServedModels,
+)
+from pumas_server.contract.errors import Code, ContractError
+from pumas_server.contract.strict_json import quoted
+from pumas_server.router.observations import UNOBSERVED, Observation, ObservationKey, key_of
+from pumas_server.router.source import Endpoint, ModelRecord
+
+_PROVIDERS = {
+    Runtime.LLAMA_CPP: "llama_cpp",
+    Runtime.ONNX_RUNTIME: "onnx_runtime",
+    Runtime.EXTERNAL: "openai_compatible",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Serving identity: what must not change between resolving a call and admitting it."""
+
+    model_uid: str
+    spec_hash: str
+    endpoint_uid: str
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An endpoint that may be called now."""
+
+    identity: Identity
+    endpoint: Endpoint
+    limit: int
+    """Calls that it may have in flight."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One (alias, profile) pair, as it is now."""
+
+    model: ServedModel
+    load_state: LoadState
+    facts: Facts
+    descriptors: tuple[Descriptor, ...]
+    targets: tuple[Target, ...]
+    error: Fault | None
+    profile_required: bool
+
+    @property
+    def alias(self) -> str:
+        """The contract's `model`."""
+        return self.model.alias
+
+    @property
+    def profile(self) -> str:
+        """The contract's `profile`."""
+        return self.model.profile
+
+    @property
+    def external(self) -> bool:
+        """Whether the server is not ours."""
+        return self.model.spec.runtime is Runtime.EXTERNAL
+
+    @property
+    def upstream_model(self) -> str:
+        """What the endpoint is asked for as `model`."""
+        endpoint = self.model.spec.endpoint
+        return endpoint.model or self.alias if endpoint is not None else self.alias
+
+    @property
+    def model_id(self) -> str:
+        """The library identifier."""
+        spec = self.model.spec
+        if spec.catalogue.model_id is not None:
+            return spec.catalogue.model_id
+        if spec.source is not None:
+            return spec.source.file_name().removesuffix(".gguf")
+        return self.upstream_model
+
+    @property
+    def modalities(self) -> Modalities:
+        """As the runtime declares them."""
+        return self.facts.modalities
+
+    @cached_property
+    def entry(self) -> ServedModelEntry:
+        """The row of `/v1/served-models`."""
+        return ServedModelEntry(
+            model=self.alias,
+            profile=self.profile,
+            model_id=self.model_id,
+            provider=_PROVIDERS[self.model.spec.runtime],
+            load_state=self.load_state,
+            context_tokens=self.facts.context_tokens,
+            profile_required=self.profile_required,
+            modalities=self.modalities,
+            capabilities=self.descriptors,
+            error=self._row_error(),
+        )
+
+    def capabilities(self, model: str) -> Capabilities:
+        """The body of `/v1/capabilities`; `model` is echoed as the caller wrote it."""
+        return Capabilities(
+            model=model,
+            profile=self.profile,
+            context_tokens=self.facts.context_tokens,
+            modalities=self.modalities,
+            capabilities=self.descriptors,
+            error=self._row_error(),
+        )
+
+    def _row_error(self) -> RowError | None:
+        if self.error is None:
+            return None
+        return RowError(reason=self.error.reason, message=self.error.message)
+
+
+class Catalog:
+    """All rows, sorted by alias and profile, with their lookups."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = tuple(sorted(rows, key=lambda row: (row.alias, row.profile)))
+        self._by_alias: dict[str, list[Row]] = defaultdict(list)
+        self._by_model_id: dict[str, list[Row]] = defaultdict(list)
+        for row in self.rows:
+            self._by_alias[row.alias].append(row)
+            self._by_model_id[row.model_id].append(row)
+        self._identities = {t.identity for row in self.rows for t in row.targets}
+
+    def holds(self, identity: Identity) -> bool:
+        """Whether a target that was chosen earlier still is what it was."""
+        return identity in self._identities
+
+    def select(self, model: str, profile: str | None) -> Row:
+        """The row of a contract request. Raises `ContractError` (404, 409)."""
+        rows = self._by_alias.get(model, [])
+        if profile is not None:
+            rows = [row for row in rows if row.profile == profile]
+        if not rows:
+            named = f" with profile {quoted(profile)}" if profile is not None else ""
+            raise ContractError(
+                Code.MODEL_NOT_FOUND, f"no model {quoted(model)}{named} is served here"
+            )
+        return _only(rows, model)
+
+    def select_openai(self, model: str) -> Row:
+        """The row of an OpenAI request: alias, else unique model id, else `alias@profile`."""
+        rows = self._by_alias.get(model) or self._by_model_id.get(model)
+        if not rows:
+            alias, at, profile = model.rpartition("@")
+            return self.select(alias, profile) if at else self.select(model, None)
+        return _only(rows, model)
+
+    @cached_property
+    def served_models(self) -> ServedModels:
+        """The body of `/v1/served-models`."""
+        return ServedModels(models=tuple(row.entry for row in self.rows))
+
+    @cached_property
+    def openai_models(self) -> dict[str, dict[str, object]]:
+        """Loaded models in the OpenAI shape, by id: each id once, with its profiles."""
+        profiles: dict[str, list[str]] = defaultdict(list)
+        for row in self.rows:
+            if row.load_state is LoadState.LOADED:
+                profiles[row.alias].append(row.profile)
+        return {
+            alias: {
+                "id": alias,
+                "object": "model",
+                "created": 0,
+                "owned_by": "pumas",
+                "profiles": names,
+            }
+            for alias, names in profiles.items()
+        }
+
+
+def _only(rows: Sequence[Row], model: str) -> Row:
+    if len(rows) > 1:
+        profiles = ", ".join(row.profile for row in rows)
+        raise ContractError(
+            Code.AMBIGUOUS_MODEL,
+            f"model {quoted(model)} is served by several profiles; name one: {profiles}",
+        )
+    return rows[0]
+
+
+def build_catalog(
+    records: Sequence[ModelRecord],
+    observations: Mapping[ObservationKey, Observation],
+    external_in_flight: int,
+) -> Catalog:
+    """The catalogue of what is known now. Losers of a duplicate identity are not listed."""
+    listed = [r for r in records if not _lost(r.model)]
+    count: dict[str, int] = defaultdict(int)
+    for record in listed:
+        count[record.model.alias] += 1
+    return Catalog(
+        [
+            _row(record, observations, external_in_flight, count[record.model.alias] > 1)
+            for record in listed
+        ]
+    )
+
+
+def _lost(model: ServedModel) -> bool:
+    error = model.status.error
+    return error is not None and error.reason is Reason.DUPLICATE_IDENTITY
+
+
+def _row(
+    record: ModelRecord,
+    observations: Mapping[ObservationKey, Observation],
+    external_in_flight: int,
+    profile_required: bool,
+) -> Row:
+    model, external = record.model, record.model.spec.runtime is Runtime.EXTERNAL
+    seen = [(e, observations.get(key_of(record, e), UNOBSERVED)) for e in record.endpoints]
+    targets = tuple(
+        Target(
+            Identity(model.metadata.uid, record.spec_hash, endpoint.uid, said.boot_id),
+            endpoint,
+            external_in_flight if external else pod_in_flight(said.slots),
+        )
+        for endpoint, said in seen
+        if endpoint.ready and said.facts.ready
+    )
+    # The facts of an endpoint that can be called, else of one that has said the most.
+    callable_first = sorted(
+        seen, key=lambda es: (not (es[0].ready and es[1].facts.ready), es[1].facts.mode is None)
+    )
+    facts = callable_first[0][1].facts if callable_first else Facts()
+    if not targets:
+        facts = Facts(
+            ready=False,
+            mode=facts.mode,
+            modalities=facts.modalities,
+            context_tokens=facts.context_tokens,
+        )
+    return Row(
+        model=model,
+        load_state=_load_state(model, bool(targets)),
+        facts=facts,
+        descriptors=declare(model.spec, facts),
+        targets=targets,
+        error=_error(model, seen, bool(targets)),
+        profile_required=profile_required,
+    )
+
+
+def _load_state(model: ServedModel, answers: bool) -> LoadState:
+    """The status's word; of an accepted external server the router's own probe decides."""
+    if model.spec.runtime is Runtime.EXTERNAL and model.status.error is None:
+        return LoadState.LOADED if answers else LoadState.LOADING
+    return model.status.load_state
+
+
+def _error(
+    model: ServedModel, seen: Sequence[tuple[Endpoint, Observation]], answers: bool
+) -> Fault | None:
+    if model.status.error is not None or answers:
+        return model.status.error
+    problem = next((said.problem for _, said in seen if said.problem), "")
+    if not problem:
+        return None
+    reason = Reason.NO_ENDPOINT if model.spec.runtime is Runtime.EXTERNAL else Reason.ENGINE_FAILED
+    return Fault(reason=reason, message=problem)

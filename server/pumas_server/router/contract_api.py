@@ -1,0 +1,219 @@
+"""`POST /v1/model-operations`: one typed operation, finite or streamed. Plain ASGI.
+
+Order: principal, body (bounded), grammar, selection, resolution, permit, connection, marker,
+provider, projection, answer. Whatever fails is rendered once, at the end, with the outcome that
+the session's marker says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pumas_server.capabilities import resolve
+from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_RESPONSE_BYTES
+from pumas_server.contract.descriptors import Descriptor
+from pumas_server.contract.errors import Code, ContractError, Outcome, error_body
+from pumas_server.contract.registry import parse_operation
+from pumas_server.contract.request import Operation
+from pumas_server.contract.results import (
+    TextResult,
+    completed_record,
+    delta_record,
+    failed_record,
+    result_body,
+    started_record,
+)
+from pumas_server.provider.dialect import build_text_call
+from pumas_server.router.access import principal_of
+from pumas_server.router.admission import BufferBudget, BufferLease
+from pumas_server.router.asgi import (
+    JSON_HEADER,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    send_end,
+    send_piece,
+    send_start,
+    send_whole,
+    watch_caller,
+)
+from pumas_server.router.catalog import Row
+from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
+from pumas_server.router.text_streams import TextStream, require_event_stream
+from pumas_server.router.workers import Workers
+
+PATH = "/v1/model-operations"
+
+_MAX_STREAM_BYTES = MAX_RESPONSE_BYTES - FAILED_RECORD_RESERVE
+
+_STREAM_HEADERS: Headers = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class ContractApi:
+    """The ASGI app of the operations route."""
+
+    def __init__(
+        self, workers: Workers, exchanges: Exchanges, sessions: Sessions, budget: BufferBudget
+    ) -> None:
+        self._workers = workers
+        self._exchanges = exchanges
+        self._sessions = sessions
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        principal = principal_of(scope)
+        with self._sessions.open() as session, self._budget.lease() as lease:
+            record = OperationRecord(PATH, session, principal.name)
+            try:
+                body = await read_body(scope, receive, lease)
+                record.request_bytes = len(body)
+                caller = asyncio.create_task(watch_caller(receive, session))
+                try:
+                    await self._operate(body, session, lease, record, send)
+                finally:
+                    caller.cancel()
+            except ContractError as error:
+                await self._refuse(error, session, record, send)
+            except SessionEnded as ended:
+                record.failed(ended.as_error())
+                if ended.reason is not EndReason.CALLER_GONE:
+                    await self._refuse(ended.as_error(), session, record, send)
+            finally:
+                record.write()
+
+    async def _operate(
+        self,
+        body: bytes,
+        session: Session,
+        lease: BufferLease,
+        record: OperationRecord,
+        send: Send,
+    ) -> None:
+        operation = parse_operation(body)
+        record.request_id, record.model = operation.request_id, operation.model
+        row = self._workers.catalog.select(operation.model, operation.profile)
+        record.profile = row.profile
+        descriptor = resolve_on_row(operation, row)
+        record.capability = descriptor.capability
+        call = build_text_call(operation, descriptor.capability, row.upstream_model)
+        headers = {"Accept": "text/event-stream"}
+        async with self._exchanges.open(session, row, call.path, call.body, headers) as response:
+            await require_event_stream(session, response)
+            stream = TextStream(session, response, call.form)
+            if operation.stream:
+                started = started_record(
+                    operation.request_id, descriptor.capability, operation.model, row.profile
+                )
+                await _relay(operation.request_id, started, stream, record, send)
+                return
+            answer = await _aggregate(operation.request_id, stream, lease)
+        record.response_bytes, record.status = len(answer), 200
+        await send_whole(send, 200, answer, [JSON_HEADER])
+
+    async def _refuse(
+        self, error: ContractError, session: Session, record: OperationRecord, send: Send
+    ) -> None:
+        outcome = session.outcome
+        record.failed(error)
+        record.status = error.code.status
+        body = error_body(error, outcome, error.request_id or record.request_id)
+        record.response_bytes = len(body)
+        await send_whole(send, error.code.status, body, error_headers(error.code, outcome))
+
+
+def error_headers(code: Code, outcome: Outcome) -> Headers:
+    """What tells a client library what an error means, before it reads the body.
+
+    `x-should-retry: false` is for libraries that replay by default; `Retry-After` for refusals
+    that pass by themselves.
+    """
+    headers = [JSON_HEADER, (b"x-pumas-outcome", outcome.encode())]
+    if outcome is Outcome.UNKNOWN or code.status == 409:
+        headers.append((b"x-should-retry", b"false"))
+    if code is Code.CAPABILITY_UNAVAILABLE:
+        headers.append((b"retry-after", b"1"))
+    return headers
+
+
+def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
+    """Resolve, and say in a refusal why the model cannot serve, when that is known."""
+    try:
+        return resolve(operation, row.descriptors)
+    except ContractError as error:
+        if error.code is not Code.CAPABILITY_UNAVAILABLE or row.error is None:
+            raise
+        why = f"{row.error.reason}: {row.error.message}"
+        raise ContractError(error.code, f"{error.message}; {why}") from None
+
+
+async def _aggregate(request_id: str, stream: TextStream, lease: BufferLease) -> bytes:
+    """The finite answer that a provider's stream amounts to."""
+    texts: list[str] = []
+    async for pieces in stream.pieces():
+        if not lease.grow(sum(map(len, pieces))):
+            raise ContractError(Code.RESPONSE_LIMIT, "the router holds as many bytes as it may")
+        texts += pieces
+    answer = result_body(request_id, TextResult("".join(texts), stream.reason()))
+    if len(answer) > MAX_RESPONSE_BYTES:
+        raise ContractError(
+            Code.RESPONSE_LIMIT,
+            f"the answer has {len(answer)} bytes; at most {MAX_RESPONSE_BYTES} are allowed",
+        )
+    return answer
+
+
+async def _relay(
+    request_id: str, started: bytes, stream: TextStream, record: OperationRecord, send: Send
+) -> None:
+    """The streamed answer. From its header on, every fault is one `failed` record at its end."""
+    record.status = 200
+    await send_start(send, 200, _STREAM_HEADERS)
+    record.response_bytes = len(started)
+    await send_piece(send, started)
+    try:
+        async for texts in stream.pieces():
+            await _send_deltas(request_id, texts, record, send)
+        last = completed_record(request_id, stream.reason())
+    except ContractError as error:
+        record.failed(error)
+        last = failed_record(request_id, error)
+    except SessionEnded as ended:
+        record.failed(ended.as_error())
+        if ended.reason is EndReason.CALLER_GONE:
+            return
+        last = failed_record(request_id, ended.as_error())
+    record.response_bytes += len(last)
+    await send_end(send, last)
+
+
+async def _send_deltas(
+    request_id: str, texts: list[str], record: OperationRecord, send: Send
+) -> None:
+    """One record for each text, in one write; those before a fault go out before it is raised."""
+    piece = bytearray()
+    fault: ContractError | None = None
+    try:
+        for text in texts:
+            delta = delta_record(request_id, text)
+            if record.response_bytes + len(piece) + len(delta) > _MAX_STREAM_BYTES:
+                raise ContractError(
+                    Code.RESPONSE_LIMIT,
+                    f"the stream is over the limit of {MAX_RESPONSE_BYTES} bytes",
+                )
+            piece += delta
+    except ContractError as error:
+        fault = error
+    if piece:
+        record.response_bytes += len(piece)
+        await send_piece(send, bytes(piece))
+    if fault is not None:
+        raise fault

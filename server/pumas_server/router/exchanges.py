@@ -1,0 +1,71 @@
+"""An exchange: permit, endpoint, connection, marker, header — one call's way to an engine.
+
+Permits are tried, never queued for. Only *connecting* is tried at another endpoint, each endpoint
+once; from the marker on, whatever happens is this call's only answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+
+from pumas_server.contract.errors import Code, ContractError
+from pumas_server.router.admission import Admission
+from pumas_server.router.catalog import Row, Target
+from pumas_server.router.sessions import Session
+from pumas_server.router.upstream import ConnectFailed, Upstream
+from pumas_server.router.workers import Workers
+
+
+class Exchanges:
+    """Makes exchanges with the models of the catalogue."""
+
+    def __init__(self, admission: Admission, upstream: Upstream, workers: Workers) -> None:
+        self._admission = admission
+        self._upstream = upstream
+        self._workers = workers
+
+    @asynccontextmanager
+    async def open(
+        self,
+        session: Session,
+        row: Row,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """POST `body` to one of the row's endpoints; yields the answer after its header.
+
+        Raises `ContractError`: 503 while nothing was sent, transport_lost after.
+        """
+        session.model_uid = row.model.metadata.uid
+        session.poll()
+        with self._admission.process_permit():
+            refusal = "no endpoint of the model can be reached"
+            for target in self._by_load(row.targets):
+                if not self._admission.has_pod_permit(target.endpoint.url, target.limit):
+                    refusal = f"all {target.limit} calls that the model admits are in flight"
+                    continue
+                async with AsyncExitStack() as borrowed:
+                    borrowed.enter_context(self._admission.pod_permit(target.endpoint.url))
+                    call = self._upstream.post(
+                        session, target, path, body, headers, self._still_serves(target)
+                    )
+                    try:
+                        response = await borrowed.enter_async_context(call)
+                    except ConnectFailed:
+                        refusal = "no endpoint of the model can be reached"
+                        self._workers.look_again(target.endpoint)
+                        continue
+                    yield response
+                    return
+            raise ContractError(Code.CAPABILITY_UNAVAILABLE, refusal)
+
+    def _by_load(self, targets: tuple[Target, ...]) -> list[Target]:
+        busy = self._admission.by_pod
+        return sorted(targets, key=lambda target: busy.get(target.endpoint.url, 0))
+
+    def _still_serves(self, target: Target) -> Callable[[], bool]:
+        return lambda: self._workers.catalog.holds(target.identity)

@@ -1,0 +1,118 @@
+"""What an endpoint says of itself, turned into the facts that capabilities are declared from. Pure.
+
+A serving pod answers `/descriptor`; an `external` server answers `/v1/models`, which tells what it
+tells: llama.cpp publishes an architecture, others a bare list, and then the recorded task speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pumas_crds.facts import PodDescriptor, PodState
+from pumas_crds.vocabulary import Task
+from pumas_server.capabilities import Facts
+from pumas_server.capabilities.declare import TASK_CAPABILITIES
+from pumas_server.capabilities.rows import ROW_OF
+from pumas_server.contract.descriptors import Modalities
+from pumas_server.router.source import Endpoint, ModelRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one endpoint said last."""
+
+    facts: Facts = field(default_factory=Facts)
+    boot_id: str = ""
+    """Which start of the engine said it; empty for an external server."""
+    slots: int = 0
+    """0 when it does not say."""
+    problem: str = ""
+    """Why it cannot serve, in one sentence; empty when it can."""
+
+
+UNOBSERVED = Observation()
+
+#: Model uid, endpoint uid, endpoint URL: one server may be asked on behalf of several models.
+ObservationKey = tuple[str, str, str]
+
+
+def key_of(record: ModelRecord, endpoint: Endpoint) -> ObservationKey:
+    """Under which an endpoint's observation is kept, whether it is ready or not."""
+    return (record.model.metadata.uid, endpoint.uid, endpoint.url)
+
+
+def observe_pod(descriptor: PodDescriptor) -> Observation:
+    """The observation that a serving pod's descriptor amounts to."""
+    runtime = descriptor.runtime
+    return Observation(
+        facts=Facts(
+            ready=descriptor.state is PodState.READY,
+            mode=descriptor.mode,
+            modalities=Modalities(
+                input=runtime.input_modalities if runtime else (),
+                output=runtime.output_modalities if runtime else (),
+            ),
+            context_tokens=(runtime.context_tokens or None) if runtime else None,
+        ),
+        boot_id=descriptor.boot_id,
+        slots=runtime.slots if runtime else 0,
+        problem=descriptor.error.message if descriptor.error else "",
+    )
+
+
+def observe_external(body: Any, model: str, task: Task | None) -> Observation:
+    """The observation that an external server's `/v1/models` amounts to.
+
+    A server that lists several models and not this one does not serve it. A single entry is taken
+    whatever its name: engines that hold one model answer to any.
+    """
+    entries = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(entries, list):
+        return Observation(problem="its /v1/models is no list of models")
+    named = [entry for entry in entries if isinstance(entry, dict)]
+    entry = next((e for e in named if _names(e, model)), named[0] if len(named) == 1 else None)
+    if entry is None:
+        return Observation(problem="it does not list the model")
+    return Observation(
+        facts=Facts(
+            ready=True,
+            modalities=_published(entry.get("architecture")) or _modalities_of(task),
+            context_tokens=_context(entry.get("meta")),
+        )
+    )
+
+
+def _names(entry: Mapping[str, Any], model: str) -> bool:
+    # A name without a tag means its tag `latest`, where names have tags at all.
+    aliases = entry.get("aliases")
+    names = [entry.get("id"), *(aliases if isinstance(aliases, list) else [])]
+    return model in names or f"{model}:latest" in names
+
+
+def _published(architecture: Any) -> Modalities | None:
+    if not isinstance(architecture, dict):
+        return None
+    takes, gives = architecture.get("input_modalities"), architecture.get("output_modalities")
+    if not isinstance(takes, list) or not isinstance(gives, list):
+        return None
+    return Modalities(
+        input=tuple(m for m in takes if isinstance(m, str)),
+        output=tuple(m for m in gives if isinstance(m, str)),
+    )
+
+
+def _modalities_of(task: Task | None) -> Modalities:
+    """The fixed set of a provider that publishes none: what the recorded task needs."""
+    offered = TASK_CAPABILITIES.get(task, frozenset()) if task is not None else frozenset()
+    rows = [row for capability, row in ROW_OF.items() if capability in offered]
+    if not rows:
+        return Modalities()
+    gives = dict.fromkeys(word for row in rows for word in row.produces)
+    return Modalities(input=("text",), output=tuple(gives))
+
+
+def _context(meta: Any) -> int | None:
+    context = meta.get("n_ctx") if isinstance(meta, dict) else None
+    return context if isinstance(context, int) and context > 0 else None

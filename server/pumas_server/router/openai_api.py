@@ -1,0 +1,265 @@
+"""The OpenAI routes: the caller's bytes go to the engine, the engine's bytes come back.
+
+Same permits, marker, connection rule and bounds as the contract; no replay. What the router itself
+refuses has the OpenAI error shape; what the engine answers passes byte for byte, errors too. Every
+answer that is not a success says whether there was an effect (`X-Pumas-Outcome`) and tells client
+libraries not to replay (`x-should-retry`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import aiohttp
+
+from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
+from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
+from pumas_server.contract.descriptors import Available, UnavailableReason
+from pumas_server.contract.errors import Code, ContractError, Outcome
+from pumas_server.contract.request import Capability
+from pumas_server.provider.envelope import read_envelope
+from pumas_server.router.access import principal_of
+from pumas_server.router.admission import BufferBudget, BufferLease
+from pumas_server.router.asgi import (
+    JSON_HEADER,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    header,
+    read_body,
+    send_end,
+    send_piece,
+    send_start,
+    send_whole,
+    watch_caller,
+)
+from pumas_server.router.catalog import Row
+from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
+from pumas_server.router.upstream import read_chunk
+from pumas_server.router.workers import Workers
+
+#: The capability that a model needs for each forwarded route.
+ROUTES: dict[str, Capability] = {
+    "/v1/chat/completions": Capability.CHAT_GENERATION,
+    "/v1/completions": Capability.TEXT_GENERATION,
+}
+
+#: A finite answer up to here is held back until it is whole, so that a fault is still told in an
+#: error body. A longer one is forwarded as it comes, and a fault breaks the connection.
+_HOLD_BYTES = 1_048_576
+
+_FORWARDED_REQUEST_HEADERS = (b"content-type", b"accept", b"traceparent")
+_FORWARDED_RESPONSE_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After", "Cache-Control")
+
+
+class RouteError(Exception):
+    """A refusal of the router's own on an OpenAI route."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status = status
+        self.code = code
+        self.message = message
+        super().__init__(message)
+
+
+class _Broken(Exception):
+    """The answer failed after its header went out: the connection is to end broken."""
+
+
+def openai_error(status: int, code: str, message: str) -> bytes:
+    """The OpenAI error shape."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return json.dumps({"error": {"message": message, "type": kind, "code": code}}).encode()
+
+
+class OpenAiApi:
+    """The ASGI app of one forwarded route."""
+
+    def __init__(
+        self,
+        path: str,
+        workers: Workers,
+        exchanges: Exchanges,
+        sessions: Sessions,
+        budget: BufferBudget,
+    ) -> None:
+        self._path = path
+        self._capability = ROUTES[path]
+        self._workers = workers
+        self._exchanges = exchanges
+        self._sessions = sessions
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        principal = principal_of(scope)
+        with self._sessions.open() as session, self._budget.lease() as lease:
+            record = OperationRecord(self._path, session, principal.name)
+            record.capability = self._capability
+            try:
+                body = await read_body(scope, receive, lease)
+                record.request_bytes = len(body)
+                caller = asyncio.create_task(watch_caller(receive, session))
+                try:
+                    await self._forward(scope, body, session, lease, record, send)
+                finally:
+                    caller.cancel()
+            except RouteError as error:
+                record.code = error.code
+                await _refuse(error, session, record, send)
+            except ContractError as error:
+                record.failed(error)
+                await _refuse(_as_route_error(error), session, record, send)
+            except SessionEnded as ended:
+                record.failed(ended.as_error())
+                if ended.reason is not EndReason.CALLER_GONE:
+                    await _refuse(_as_route_error(ended.as_error()), session, record, send)
+            except _Broken:
+                # Returning without the body's end makes the server break the connection.
+                return
+            finally:
+                record.write()
+
+    async def _forward(
+        self,
+        scope: Scope,
+        body: bytes,
+        session: Session,
+        lease: BufferLease,
+        record: OperationRecord,
+        send: Send,
+    ) -> None:
+        envelope = read_envelope(body)
+        record.model = envelope.model
+        row = self._workers.catalog.select_openai(envelope.model)
+        record.profile = row.profile
+        _require(row, self._capability, self._path)
+        sent = envelope.with_model(row.upstream_model) if row.external else body
+        headers = _request_headers(scope)
+        async with self._exchanges.open(session, row, self._path, sent, headers) as response:
+            record.status = response.status
+            success = 200 <= response.status < 300
+            if not success:
+                record.code = Code.PROVIDER_FAILURE
+            streamed = response.content_type == "text/event-stream"
+            if envelope.stream and success and not streamed:
+                raise ContractError(
+                    Code.PROVIDER_FAILURE, "the provider answered a stream with something else"
+                )
+            answer = _Answer(session, response, record, send, _response_headers(response))
+            if streamed:
+                await answer.forward(b"")
+            else:
+                await answer.hold_then_forward(lease)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A provider's answer on its way to the caller, counted."""
+
+    session: Session
+    response: aiohttp.ClientResponse
+    record: OperationRecord
+    send: Send
+    headers: Headers
+
+    async def hold_then_forward(self, lease: BufferLease) -> None:
+        """Send a short answer whole; a long one, or one the budget has no room for, as it comes."""
+        held = bytearray()
+        while chunk := await read_chunk(self.session, self.response):
+            held += chunk
+            if len(held) > _HOLD_BYTES or not lease.grow(len(chunk)):
+                await self.forward(bytes(held))
+                return
+        self.record.response_bytes = len(held)
+        await send_whole(self.send, self.response.status, bytes(held), self.headers)
+
+    async def forward(self, first: bytes) -> None:
+        """Send what comes as it comes. Raises `_Broken` when it does not end cleanly."""
+        length = self.response.headers.get("Content-Length")
+        framing = [(b"content-length", length.encode())] if length is not None else []
+        await send_start(self.send, self.response.status, [*framing, *self.headers])
+        try:
+            chunk = first or await read_chunk(self.session, self.response)
+            while chunk:
+                self.record.response_bytes += len(chunk)
+                if self.record.response_bytes > MAX_RESPONSE_BYTES:
+                    raise ContractError(
+                        Code.RESPONSE_LIMIT, f"over the limit of {MAX_RESPONSE_BYTES} bytes"
+                    )
+                await send_piece(self.send, chunk)
+                chunk = await read_chunk(self.session, self.response)
+        except ContractError as error:
+            self.record.failed(error)
+            raise _Broken from None
+        except SessionEnded as ended:
+            self.record.failed(ended.as_error())
+            raise _Broken from None
+        await send_end(self.send)
+
+
+async def _refuse(error: RouteError, session: Session, record: OperationRecord, send: Send) -> None:
+    body = openai_error(error.status, error.code, error.message)
+    record.status, record.response_bytes = error.status, len(body)
+    headers = [JSON_HEADER, *_honesty(session.outcome)]
+    if error.status == 503:
+        headers.append((b"retry-after", b"1"))
+    await send_whole(send, error.status, body, headers)
+
+
+def _honesty(outcome: Outcome) -> Headers:
+    return ((b"x-pumas-outcome", outcome.encode()), (b"x-should-retry", b"false"))
+
+
+def _as_route_error(error: ContractError) -> RouteError:
+    return RouteError(error.code.status, error.code, error.message)
+
+
+def _require(row: Row, capability: Capability, path: str) -> None:
+    """Raise `RouteError` unless the model can be sent a request of this route now."""
+    descriptor = next(d for d in row.descriptors if d.capability is capability)
+    availability = descriptor.availability
+    if isinstance(availability, Available):
+        return
+    why = f": {row.error.reason}: {row.error.message}" if row.error is not None else ""
+    match availability.reason:
+        case UnavailableReason.MODEL_TASK_MISMATCH | UnavailableReason.UNSUPPORTED_ADAPTER:
+            raise RouteError(
+                400, "endpoint_unavailable", f"model `{row.alias}` does not serve {path}"
+            )
+        case UnavailableReason.UNKNOWN_MODEL_TASK if row.targets:
+            # Nothing says what an external server's model does: the server itself will.
+            return
+        case _:
+            pass
+    if row.load_state is LoadState.FAILED and row.error is not None:
+        permanent = row.error.reason in PERMANENT_REASONS
+        raise RouteError(
+            500 if permanent else 503, "model_load_failed", f"model `{row.alias}` failed{why}"
+        )
+    if row.load_state is LoadState.LOADED or row.external:
+        raise RouteError(
+            503, Code.CAPABILITY_UNAVAILABLE, f"model `{row.alias}` cannot be reached now{why}"
+        )
+    raise RouteError(409, "model_not_ready", f"model `{row.alias}` is {row.load_state}{why}")
+
+
+def _request_headers(scope: Scope) -> dict[str, str]:
+    found = ((name, header(scope, name)) for name in _FORWARDED_REQUEST_HEADERS)
+    return {name.decode(): value.decode("latin-1") for name, value in found if value is not None}
+
+
+def _response_headers(response: aiohttp.ClientResponse) -> Headers:
+    passed = [
+        (name.lower().encode(), response.headers[name].encode("latin-1", "replace"))
+        for name in _FORWARDED_RESPONSE_HEADERS
+        if name in response.headers
+    ]
+    if not 200 <= response.status < 300:
+        passed += _honesty(Outcome.UNKNOWN)
+    return passed

@@ -1,0 +1,79 @@
+"""Serving a `Router` over HTTP: uvicorn, with the stop sequence in our hands.
+
+uvicorn alone would close its listener at the first signal. Here a stop turns readiness off, goes on
+accepting for `propagation_seconds`, closes the listener, lets admitted calls finish for
+`drain_seconds`, then ends what is left (design *Stop*).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import uvicorn
+
+from pumas_server.router.app import Router
+
+#: How long uvicorn may take to close what `shutdown` has ended.
+_CLOSE_SECONDS = 5
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals alone."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises `OSError` when the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+@asynccontextmanager
+async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve while the block lasts; leaving it is an orderly stop."""
+    server = _Server(
+        uvicorn.Config(
+            router,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=_CLOSE_SECONDS,
+        )
+    )
+    async with router.run():
+        task = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
+        try:
+            yield
+        finally:
+            await _stop(router, server)
+            await task
+
+
+async def _stop(router: Router, server: uvicorn.Server) -> None:
+    router.drain()
+    await asyncio.sleep(router.settings.propagation_seconds)
+    for listening in getattr(server, "servers", []):
+        listening.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(router.settings.drain_seconds):
+            await router.sessions.until_idle()
+    router.shutdown()
+    server.should_exit = True

@@ -1,0 +1,23 @@
+"""What an operator of the router may set, with units and reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RouterSettings:
+    """Limits and times of one router process."""
+
+    max_in_flight: int = 1024
+    """Admitted calls of all models together; the next is refused at once."""
+    external_in_flight: int = 64
+    """Admitted calls of one `external` server: we do not know its slots."""
+    connect_seconds: float = 10.0
+    """How long connecting to an endpoint may take. Nothing after it has a deadline."""
+    buffer_bytes: int = 268_435_456
+    """Bytes of request bodies and finite answers held at once by the process."""
+    propagation_seconds: float = 5.0
+    """How long a stopping router still accepts, so that everybody has seen it go."""
+    drain_seconds: float = 10.0
+    """How long admitted calls may finish when the router stops."""

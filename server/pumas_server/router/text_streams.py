@@ -1,0 +1,92 @@
+"""A provider's text stream as pieces of text: decoder and projection fed from a socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+
+from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
+from pumas_server.contract.errors import Code, ContractError
+from pumas_server.contract.results import FinishReason
+from pumas_server.provider.projection import TextForm, TextProjection, provider_reason
+from pumas_server.provider.sse import SseDecoder
+from pumas_server.router.sessions import Session
+from pumas_server.router.upstream import lost, read_chunk
+
+_MAX_REASON_BYTES = 65_536
+
+
+class TextStream:
+    """One accepted answer of a provider; iterate `pieces` to the end, then ask for the `reason`."""
+
+    def __init__(self, session: Session, response: aiohttp.ClientResponse, form: TextForm) -> None:
+        self._session = session
+        self._response = response
+        self._decoder = SseDecoder()
+        self._projection = TextProjection(form)
+        self._reason: FinishReason | None = None
+
+    async def pieces(self) -> AsyncIterator[list[str]]:
+        """The nonempty texts of the events in one chunk, chunk after chunk.
+
+        Ends only after a coherent terminal choice, `[DONE]` and the clean end of the body; raises
+        `ContractError` or `SessionEnded` otherwise, after what came before the fault was yielded.
+        """
+        received = 0
+        while chunk := await read_chunk(self._session, self._response):
+            received += len(chunk)
+            texts: list[str] = []
+            fault: ContractError | None = None
+            try:
+                if received > MAX_RESPONSE_BYTES:
+                    raise ContractError(
+                        Code.RESPONSE_LIMIT,
+                        f"the provider's stream is over the limit of {MAX_RESPONSE_BYTES} bytes",
+                    )
+                for payload in self._decoder.feed(chunk):
+                    if text := self._projection.feed(payload):
+                        texts.append(text)
+            except ContractError as error:
+                fault = error
+            if texts:
+                yield texts
+            if fault is not None:
+                raise fault
+        self._reason = self._projection.end(at_boundary=self._decoder.at_boundary())
+
+    def reason(self) -> FinishReason:
+        """Why the text ended. Only a stream that was iterated to its end has one."""
+        if self._reason is None:
+            raise RuntimeError("the stream was not read to its end")
+        return self._reason
+
+
+async def require_event_stream(session: Session, response: aiohttp.ClientResponse) -> None:
+    """Raise `ContractError` (provider_failure) unless the provider accepted with a stream."""
+    if not 200 <= response.status < 300:
+        reason = await refusal_reason(session, response)
+        told = f": {reason}" if reason else ""
+        raise ContractError(Code.PROVIDER_FAILURE, f"the provider answered {response.status}{told}")
+    if response.content_type != "text/event-stream":
+        raise ContractError(
+            Code.PROVIDER_FAILURE, "the provider answered with something else than a stream"
+        )
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise ContractError(
+            Code.PROVIDER_FAILURE, "the provider answered with an encoding nobody asked for"
+        )
+
+
+async def refusal_reason(session: Session, response: aiohttp.ClientResponse) -> str:
+    """The provider's own reason in an error answer, redacted; empty when it gives none."""
+    body = bytearray()
+    try:
+        while len(body) <= _MAX_REASON_BYTES and (chunk := await read_chunk(session, response)):
+            body += chunk
+    except ContractError as error:
+        # The status is known and decides; only the reason is lost with the connection.
+        if error.code is not lost("").code:
+            raise
+        return ""
+    return provider_reason(bytes(body))

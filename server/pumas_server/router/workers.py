@@ -1,0 +1,191 @@
+"""Workers: keeps the catalogue true, by following the source and asking the endpoints.
+
+One task follows the source; one task an endpoint asks it what it is: a serving pod for its
+`/descriptor`, an external server for its `/v1/models`, by GET only. At once, then often until the
+first answer, then now and then, and whenever something happened that may have changed it. The
+catalogue is rebuilt whole from all that is known, and swapped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+from pydantic import ValidationError
+
+from pumas_crds.facts import PodDescriptor
+from pumas_server.router.catalog import Catalog, build_catalog
+from pumas_server.router.observations import (
+    Observation,
+    ObservationKey,
+    key_of,
+    observe_external,
+    observe_pod,
+)
+from pumas_server.router.settings import RouterSettings
+from pumas_server.router.source import Endpoint, ModelRecord, ModelSource
+
+_log = logging.getLogger(__name__)
+
+STARTING_POD_SECONDS = 0.1
+FIRST_ANSWER_SECONDS = 2.0
+POD_SECONDS = 5.0
+EXTERNAL_SECONDS = 10.0
+_ASK_SECONDS = 2.0
+_MAX_ANSWER_BYTES = 4_194_304
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One endpoint that is being asked."""
+
+    record: ModelRecord
+    endpoint: Endpoint
+    poke: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Workers:
+    """The one writer of the catalogue."""
+
+    def __init__(self, source: ModelSource, settings: RouterSettings) -> None:
+        self._source = source
+        self._settings = settings
+        self._records: tuple[ModelRecord, ...] = ()
+        self._watched: dict[ObservationKey, _Watched] = {}
+        self._observations: dict[ObservationKey, Observation] = {}
+        self._changed = asyncio.Condition()
+        self._removed: Callable[[str], None] = lambda model_uid: None
+        self.catalog = Catalog(())
+
+    @asynccontextmanager
+    async def run(self, removed: Callable[[str], None]) -> AsyncIterator[None]:
+        """Follow the source while the block lasts; `removed` is told uids of models that went."""
+        self._removed = removed
+        timeout = aiohttp.ClientTimeout(total=_ASK_SECONDS)
+        async with aiohttp.ClientSession(
+            timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+        ) as client:
+            follow = asyncio.create_task(self._follow(client), name="follow-source")
+            try:
+                yield
+            finally:
+                tasks = [follow, *(w.task for w in self._watched.values() if w.task)]
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def until(self, holds: Callable[[Catalog], bool]) -> Catalog:
+        """The first catalogue of which `holds` is true."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: holds(self.catalog))
+            return self.catalog
+
+    def look_again(self, endpoint: Endpoint) -> None:
+        """Ask an endpoint at once: something happened that it may know of."""
+        for watched in self._watched.values():
+            if watched.endpoint.url == endpoint.url:
+                watched.poke.set()
+
+    async def _follow(self, client: aiohttp.ClientSession) -> None:
+        async for records in self._source.watch():
+            before = {record.model.metadata.uid for record in self._records}
+            self._records = records
+            self._watch_endpoints(client)
+            await self._rebuild()
+            for uid in before - {record.model.metadata.uid for record in records}:
+                self._removed(uid)
+
+    def _watch_endpoints(self, client: aiohttp.ClientSession) -> None:
+        current = {key_of(r, e): (r, e) for r in self._records for e in r.endpoints}
+        for key in self._watched.keys() - current.keys():
+            gone = self._watched.pop(key)
+            self._observations.pop(key, None)
+            if gone.task is not None:
+                gone.task.cancel()
+        for key, (record, endpoint) in current.items():
+            watched = self._watched.get(key)
+            if watched is None:
+                watched = self._watched[key] = _Watched(record, endpoint)
+                watched.task = asyncio.create_task(
+                    self._keep_asking(client, key, watched), name=f"ask-{record.model.alias}"
+                )
+            else:
+                changed = watched.endpoint != endpoint
+                watched.record, watched.endpoint = record, endpoint
+                if changed:
+                    watched.poke.set()
+
+    async def _keep_asking(
+        self, client: aiohttp.ClientSession, key: ObservationKey, watched: _Watched
+    ) -> None:
+        while True:
+            watched.poke.clear()
+            said = await self._ask(client, watched)
+            if said is not None and said != self._observations.get(key):
+                self._observations[key] = said
+                await self._rebuild()
+            pause = _pause(watched.endpoint, self._observations.get(key))
+            try:
+                await asyncio.wait_for(watched.poke.wait(), pause)
+            except TimeoutError:
+                continue
+
+    async def _ask(self, client: aiohttp.ClientSession, watched: _Watched) -> Observation | None:
+        """What the endpoint says; None when a pod of ours is silent (its readiness then tells)."""
+        endpoint, record = watched.endpoint, watched.record
+        try:
+            if endpoint.supervisor_url is not None:
+                raw = await _get(client, f"{endpoint.supervisor_url}/descriptor", endpoint)
+                return observe_pod(PodDescriptor.model_validate_json(raw))
+            raw = await _get(client, f"{endpoint.url}/v1/models", endpoint)
+            spec = record.model.spec
+            model = (spec.endpoint.model if spec.endpoint else None) or record.model.alias
+            return observe_external(json.loads(raw), model, spec.task)
+        except (aiohttp.ClientError, OSError, TimeoutError, ValidationError, ValueError) as error:
+            _log.debug("%s does not tell what it is: %s", record.model.alias, type(error).__name__)
+            if endpoint.supervisor_url is not None:
+                return None
+            return Observation(problem=_silence(error))
+
+    async def _rebuild(self) -> None:
+        self.catalog = build_catalog(
+            self._records, self._observations, self._settings.external_in_flight
+        )
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def _pause(endpoint: Endpoint, said: Observation | None) -> float:
+    """How long to wait before asking again."""
+    if endpoint.supervisor_url is not None:
+        return POD_SECONDS if said is not None and said.facts.ready else STARTING_POD_SECONDS
+    return EXTERNAL_SECONDS if said is not None and said.facts.ready else FIRST_ANSWER_SECONDS
+
+
+def _silence(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"its /v1/models answers {error.status}"
+    if isinstance(error, aiohttp.ClientError | OSError | TimeoutError):
+        return "the server does not answer"
+    return "its /v1/models is no list of models"
+
+
+async def _get(client: aiohttp.ClientSession, url: str, endpoint: Endpoint) -> bytes:
+    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+    async with client.get(url, headers=headers, allow_redirects=False) as answer:
+        if answer.status != 200:
+            raise aiohttp.ClientResponseError(
+                answer.request_info, (), status=answer.status, message="not 200"
+            )
+        body = bytearray()
+        async for chunk in answer.content.iter_any():
+            body += chunk
+            if len(body) > _MAX_ANSWER_BYTES:
+                raise ValueError("the answer is too long")
+        return bytes(body)

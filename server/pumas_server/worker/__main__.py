@@ -1,0 +1,28 @@
+"""`python -m pumas_server.worker fetch|serve`: the two containers of a serving pod.
+
+Each command is imported only when it is asked for: `fetch` does not pay for the supervisor.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; returns its exit status."""
+    match arguments:
+        case ["fetch"]:
+            from pumas_server.worker.fetch import main as fetch
+
+            return fetch()
+        case ["serve"]:
+            from pumas_server.worker.supervisor import main as serve
+
+            return serve()
+        case _:
+            print("usage: python -m pumas_server.worker fetch|serve", file=sys.stderr)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Which program is the engine: one that the image or the user brings, else the wheel we depend on.
+
+Looked for in this order: `$LLAMA_SERVER_BIN`, `llama-server` on PATH, `engine_xllama`. All take
+the same flags and speak the same HTTP dialect, so that nothing after this module asks which it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+
+class EngineNotFound(Exception):
+    """The engine that the environment names cannot be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProgram:
+    """How an engine process is started."""
+
+    command: tuple[str, ...]
+    """Program and leading arguments; the engine's flags follow."""
+    build: str = ""
+    """Its build identity, for a program whose own answer is a placeholder."""
+
+
+def find_engine(environ: Mapping[str, str]) -> EngineProgram:
+    """The program to run on this machine; `EngineNotFound` when the named one cannot be run."""
+    named = environ.get("LLAMA_SERVER_BIN", "")
+    if named:
+        if not os.access(named, os.X_OK) or os.path.isdir(named):
+            raise EngineNotFound("LLAMA_SERVER_BIN names no program that can be run here")
+        return EngineProgram((named,))
+    found = shutil.which("llama-server", path=environ.get("PATH", ""))
+    if found:
+        return EngineProgram((found,))
+    # -P: the working directory is not searched for modules.
+    command = (sys.executable, "-P", "-m", "pumas_server.worker.engine_xllama")
+    return EngineProgram(command, build=f"xllamacpp {version('xllamacpp')}")

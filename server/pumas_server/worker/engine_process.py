@@ -1,0 +1,104 @@
+"""One run of the engine: started on a leash, its output passed on, its end explained.
+
+The engine is never part of the supervisor's process: its assertions abort, and an abort must cost
+one restart of it, not the pod's voice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+
+from pumas_server.worker.engine_log import EngineLog, exit_sentence
+from pumas_server.worker.leash import leashed
+
+CHUNK = 65_536
+OUTPUT_SECONDS = 1.0
+"""How long the output of an ended engine may take: a grandchild can hold the pipe open."""
+
+
+def write_to_stderr(line: str) -> None:
+    """Pass one line of an engine's output on."""
+    print(line, file=sys.stderr, flush=True)
+
+
+class EngineProcess:
+    """A running engine. Whoever starts it calls `stop` in the end."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, weights: PurePath, say: Callable[[str], None]
+    ) -> None:
+        self._process = process
+        self._say = say
+        self._log = EngineLog(weights)
+        self._pump = asyncio.create_task(self._pass_on())
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        weights: PurePath,
+        say: Callable[[str], None] = write_to_stderr,
+    ) -> EngineProcess:
+        """Start `command`, which serves the file `weights`.
+
+        It dies with this process, and a terminal's Ctrl-C does not reach it.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *leashed(command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            process_group=0,
+            # Without it an abort spawns a debugger for a backtrace, which takes seconds.
+            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+        )
+        return cls(process, weights, say)
+
+    @property
+    def pid(self) -> int:
+        """The engine's process."""
+        return self._process.pid
+
+    def ready(self) -> None:
+        """Tell that it serves, so that its complaints while loading explain nothing any more."""
+        self._log.ready()
+
+    async def ended(self) -> str:
+        """Wait for the end; say why, in a sentence without paths and addresses."""
+        returncode = await self._process.wait()
+        await asyncio.wait({self._pump}, timeout=OUTPUT_SECONDS)
+        return exit_sentence(returncode, self._log.cause())
+
+    async def stop(self, grace_seconds: float) -> None:
+        """SIGTERM, then SIGKILL after the grace. Returns when the process is gone."""
+        try:
+            if self._process.returncode is None:
+                self._signal_end(self._process.terminate)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(grace_seconds):
+                        await self._process.wait()
+        finally:
+            if self._process.returncode is None:
+                self._signal_end(self._process.kill)
+                await self._process.wait()
+            await asyncio.wait({self._pump}, timeout=OUTPUT_SECONDS)
+            self._pump.cancel()
+
+    @staticmethod
+    def _signal_end(send: Callable[[], None]) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+            send()
+
+    async def _pass_on(self) -> None:
+        output = self._process.stdout
+        assert output is not None
+        while chunk := await output.read(CHUNK):
+            for line in self._log.feed(chunk):
+                self._say(line)
+        for line in self._log.eof():
+            self._say(line)

@@ -1,0 +1,101 @@
+"""What a running engine is, from its own answers: `/v1/models`, `/props`, `/slots`. Pure.
+
+Answers differ between builds, so every member is read where it is and passed over where it is
+not; the file's header speaks for an engine that does not. What a mode gives is not asked of the
+engine, which says `text` for vectors and scores.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from pumas_crds.facts import FileFacts, RuntimeFacts
+from pumas_crds.vocabulary import EngineMode
+
+PLACEHOLDER_BUILD = "b0-unknown"
+WORD_LIMIT = 128
+WORDS_LIMIT = 16
+
+
+def runtime_facts(
+    models: object,
+    props: object,
+    slots: object,
+    file: FileFacts,
+    mode: EngineMode,
+    program_build: str = "",
+) -> RuntimeFacts:
+    """The facts; an answer of None is one that the engine did not give.
+
+    `program_build` names a program whose own answer is the placeholder of builds outside git.
+    """
+    model = _first(member(models, "data"))
+    build = _text(member(props, "build_info"))
+    if build in ("", PLACEHOLDER_BUILD) and program_build:
+        build = program_build
+    return RuntimeFacts(
+        build=build[:WORD_LIMIT],
+        context_tokens=_slot_context(slots, props),
+        slots=_count(member(props, "total_slots")) or len(_items(slots)),
+        input_modalities=_inputs(model, props),
+        output_modalities=_outputs(model, mode),
+        embedding_width=_width(model, file) if mode is EngineMode.EMBED else 0,
+    )
+
+
+def member(value: object, *path: str) -> object:
+    """The member of nested objects at `path`; None when any of them is not there."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _slot_context(slots: object, props: object) -> int:
+    told = [_count(member(slot, "n_ctx")) for slot in _items(slots)]
+    return min(told, default=0) or _count(member(props, "default_generation_settings", "n_ctx"))
+
+
+def _inputs(model: object, props: object) -> tuple[str, ...]:
+    if told := _words(member(model, "architecture", "input_modalities")):
+        return told
+    senses = (("vision", "image"), ("audio", "audio"), ("video", "video"))
+    heard = (word for sense, word in senses if member(props, "modalities", sense) is True)
+    return ("text", *heard)
+
+
+def _outputs(model: object, mode: EngineMode) -> tuple[str, ...]:
+    match mode:
+        case EngineMode.GENERATE:
+            return _words(member(model, "architecture", "output_modalities")) or ("text",)
+        case EngineMode.EMBED:
+            return ("vector",)
+        case EngineMode.RERANK | EngineMode.DECIDE:
+            return ("json",)
+        case _:
+            assert_never(mode)
+
+
+def _width(model: object, file: FileFacts) -> int:
+    return _count(member(model, "meta", "n_embd")) or file.embedding_width
+
+
+def _first(value: object) -> object:
+    items = _items(value)
+    return items[0] if items else None
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _words(value: object) -> tuple[str, ...]:
+    words = [item for item in _items(value) if isinstance(item, str)]
+    return tuple(word[:WORD_LIMIT] for word in words[:WORDS_LIMIT])

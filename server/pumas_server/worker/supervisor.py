@@ -1,0 +1,205 @@
+"""PID 1 of a serving pod: starts the engine, tells what it is, restarts it, drains it.
+
+`lifecycle` decides; this module carries out. One task keeps the engine running: each run reads the
+file's header anew, starts the process, asks it for its facts, makes a warm-up call, and then
+watches until the run ends with a `Fault`. A signal ends the pod: unready at once, then the drain,
+then the engine, then exit 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+import time
+from http import HTTPStatus
+from pathlib import PurePath
+
+from pumas_crds.facts import Fault, FileFacts, PodDescriptor, PodState, RuntimeFacts
+from pumas_crds.vocabulary import EngineMode, Reason
+from pumas_crds.worker_spec import WorkerSpec
+from pumas_server.worker import lifecycle
+from pumas_server.worker.busy import BusyGauge
+from pumas_server.worker.descriptor_server import CannotListen, DescriptorServer
+from pumas_server.worker.engine import EngineNotFound, EngineProgram, find_engine
+from pumas_server.worker.engine_client import EngineClient, WarmUpRefused
+from pumas_server.worker.engine_process import EngineProcess, write_to_stderr
+from pumas_server.worker.exchange import NoAnswer
+from pumas_server.worker.first import first
+from pumas_server.worker.launch import build_engine_command
+from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
+from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
+from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
+from pumas_server.worker.runtime import runtime_facts
+from pumas_server.worker.weights import Refused, check_source
+
+STARTING_POLL_SECONDS = 0.025
+HEALTH_POLL_SECONDS = 2.0
+DRAIN_POLL_SECONDS = 0.5
+SILENT_POLL_SECONDS = 1.0
+ENGINE_GRACE_SECONDS = 5.0
+FACT_ROUTES = ("/v1/models", "/props", "/slots")
+
+
+class Supervisor:
+    """One serving pod."""
+
+    def __init__(self, spec: WorkerSpec, place: Place, program: EngineProgram, key: str) -> None:
+        self._spec = spec
+        self._place = place
+        self._program = program
+        self._client = EngineClient(place.host, place.engine_port, key)
+        self._gauge = BusyGauge(self._client.busy)
+        self._life = Life()
+        self._file: FileFacts | None = None
+        self._mode: ModeChoice | None = None
+        self._runtime: RuntimeFacts | None = None
+
+    @property
+    def state(self) -> PodState:
+        """Where the engine is in its life."""
+        return self._life.state
+
+    @property
+    def unready_reason(self) -> str:
+        """Why the pod is not ready, in a sentence."""
+        if self._life.error is not None and self._life.state is not PodState.DRAINING:
+            return self._life.error.message
+        return f"The engine is {self._life.state}."
+
+    async def descriptor(self) -> PodDescriptor:
+        """All that is known."""
+        serving = self._life.state in (PodState.READY, PodState.DRAINING)
+        busy = await self._gauge.read() if serving else 0
+        return PodDescriptor(
+            spec_hash=self._spec.spec_hash,
+            boot_id=self._life.boot_id,
+            state=self._life.state,
+            busy=busy,
+            mode=self._mode.mode if self._mode else None,
+            mode_reason=self._mode.why[:256] if self._mode else "",
+            file=self._file,
+            runtime=self._runtime,
+            error=self._life.error,
+            restarts=self._life.restarts,
+        )
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, then drain."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        place = self._place
+        async with (
+            DescriptorServer(self, place.host, place.supervisor_port),
+            asyncio.TaskGroup() as tasks,
+        ):
+            engine = tasks.create_task(self._keep_running())
+            await stop.wait()
+            if isinstance(self._tell(lifecycle.StopAsked(time.monotonic())), lifecycle.Drain):
+                await first(self._drain(), _until(engine))
+            engine.cancel()
+
+    def _tell(self, event: Event) -> Action:
+        self._life, action = advance(self._life, event)
+        return action
+
+    async def _keep_running(self) -> None:
+        action: Action = lifecycle.Start(0)
+        while isinstance(action, lifecycle.Start):
+            await asyncio.sleep(action.after_seconds)
+            fault = await self._run_once()
+            write_to_stderr(f"supervisor: {fault.message}")
+            action = self._tell(lifecycle.Failed(time.monotonic(), fault))
+
+    async def _run_once(self) -> Fault:
+        """One run of the engine, from the file to the fault that ended it."""
+        self._runtime = None
+        spec = self._spec.model_copy(update={"sha256": None})  # checked when it was fetched
+        try:
+            # Read at every start: the file may have been mended since the last.
+            file = await asyncio.to_thread(check_source, spec, write_to_stderr)
+        except Refused as refused:
+            self._file = self._mode = None
+            return refused.fault
+        choice = engine_mode(spec.task, file)
+        if isinstance(choice, ModeRefusal):
+            return Fault(reason=choice.reason, message=choice.message)
+        self._file, self._mode = file, choice
+        command = build_engine_command(
+            self._program, spec, choice.mode, file, self._place.launch_settings()
+        )
+        process = await EngineProcess.start(command, PurePath(spec.source.path or ""))
+        try:
+            self._gauge = BusyGauge(self._client.busy)
+            self._tell(lifecycle.Started(time.monotonic(), secrets.token_hex(8)))
+            return await first(_ended(process), self._serve(process, file, choice.mode))
+        finally:
+            await process.stop(ENGINE_GRACE_SECONDS)
+
+    async def _serve(self, process: EngineProcess, file: FileFacts, mode: EngineMode) -> Fault:
+        """Bring a started engine to serve, and watch it until it is given up."""
+        fault = await first(self._bring_up(file, mode), self._watch())
+        if fault is not None:
+            return fault
+        process.ready()
+        self._tell(lifecycle.Answered(time.monotonic()))
+        return await self._watch()
+
+    async def _bring_up(self, file: FileFacts, mode: EngineMode) -> Fault | None:
+        while True:
+            try:
+                if await self._client.health() != HTTPStatus.OK:
+                    await asyncio.sleep(STARTING_POLL_SECONDS)
+                    continue
+                models, props, slots = [await self._client.fact(path) for path in FACT_ROUTES]
+                build = self._program.build
+                self._runtime = runtime_facts(models, props, slots, file, mode, build)
+                await self._client.warm_up(mode)
+                return None
+            except WarmUpRefused as refused:
+                return Fault(reason=Reason.ENGINE_FAILED, message=str(refused))
+            except NoAnswer as silence:
+                write_to_stderr(f"supervisor: {silence}; asking again")
+                await asyncio.sleep(SILENT_POLL_SECONDS)
+
+    async def _watch(self) -> Fault:
+        while True:
+            await asyncio.sleep(HEALTH_POLL_SECONDS)
+            alive = await self._client.health() is not None
+            action = self._tell(lifecycle.HealthAsked(time.monotonic(), alive))
+            if isinstance(action, lifecycle.GiveUp):
+                return action.fault
+
+    async def _drain(self) -> None:
+        propagation = self._spec.propagation_seconds
+        await asyncio.sleep(propagation)
+        wait = begin_drain(time.monotonic(), self._spec.drain_seconds, propagation)
+        while True:
+            wait = wait.read(await self._gauge.read(0))
+            if wait.over(time.monotonic()):
+                return
+            await asyncio.sleep(DRAIN_POLL_SECONDS)
+
+
+async def _ended(process: EngineProcess) -> Fault:
+    return Fault(reason=Reason.ENGINE_FAILED, message=await process.ended())
+
+
+async def _until(task: asyncio.Task[None]) -> None:
+    await asyncio.wait({task})
+
+
+def main() -> int:
+    """Run the pod that the environment describes; returns its exit status."""
+    try:
+        spec, place = read_worker_spec(os.environ), read_place(os.environ)
+        supervisor = Supervisor(spec, place, find_engine(os.environ), place.read_key())
+        asyncio.run(supervisor.run())
+    except (PlaceFault, EngineNotFound, CannotListen) as fault:
+        print(f"supervisor: {fault}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,136 @@
+"""The weights file of a serving pod: checked as far as is possible without loading it.
+
+The order is by cost: is it there, does its header hold, is every tensor within the file, then the
+digest over all of it, last whether it can do the recorded task. What is found is either
+`FileFacts` or one `Fault`; both leave the pod as its termination message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import stat
+import time
+from collections.abc import Callable
+from io import BufferedReader
+from pathlib import Path
+
+from pumas_crds.facts import Fault, FileFacts, Inspection
+from pumas_crds.vocabulary import TERMINATION_LOG, Reason, Runtime
+from pumas_crds.worker_spec import WorkerSpec
+from pumas_server.worker.gguf_header import read_header
+from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.inspection import file_facts
+from pumas_server.worker.legible import legible
+from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
+
+BLOCK_BYTES = 1 << 20
+PROGRESS_SECONDS = 1.0
+DIGEST_SHOWN = 12
+NAME_SHOWN = 128
+#: Kubernetes keeps this much of a termination message.
+TERMINATION_BYTES = 4096
+
+Say = Callable[[str], None]
+
+
+class Refused(Exception):
+    """The weights cannot be served; `fault` says why in words fit for a status."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def check_source(spec: WorkerSpec, say: Say) -> FileFacts:
+    """Check the file that `spec` names, all of it; `say` is told of progress about every second.
+
+    Raises `Refused`. Messages name the file by its last component, never its folder.
+    """
+    if spec.runtime is not Runtime.LLAMA_CPP:
+        raise _refused(
+            Reason.NOT_IMPLEMENTED, f"files for the runtime {spec.runtime} cannot be checked yet"
+        )
+    name = legible(spec.source.file_name(), NAME_SHOWN)
+    path = Path(spec.source.path or "")
+    try:
+        _check_is_file(path, name)
+        with path.open("rb") as file:
+            facts = _facts(file, name)
+            if spec.sha256 is not None:
+                facts = _check_digest(file, name, spec.sha256, facts, say)
+    except FileNotFoundError:
+        raise _refused(Reason.SOURCE_UNREACHABLE, f"the weights file {name} is not there") from None
+    except OSError as error:
+        # `strerror` alone: the whole error names the path.
+        raise _refused(
+            Reason.SOURCE_UNREACHABLE,
+            f"the weights file {name} cannot be read: {error.strerror or 'input/output error'}",
+        ) from None
+    match engine_mode(spec.task, facts):
+        case ModeRefusal(reason, message):
+            raise _refused(reason, f"{name}: {message}")
+        case ModeChoice():
+            return facts
+
+
+def report(result: Inspection, run_dir: Path) -> None:
+    """Write the result where Kubernetes takes a container's termination message from."""
+    message = result.model_dump_json(by_alias=True, exclude_none=True).encode()
+    if len(message) > TERMINATION_BYTES:
+        raise ValueError(f"a termination message of {len(message)} bytes would be cut off")
+    # In place, not renamed into place: in a pod this file is a mount of its own.
+    (run_dir / TERMINATION_LOG).write_bytes(message)
+
+
+def _check_is_file(path: Path, name: str) -> None:
+    """Look before opening: opening a pipe would wait for its writer."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise _refused(Reason.NOT_A_MODEL, f"{name} is a folder, not a weights file")
+    if not stat.S_ISREG(mode):
+        raise _refused(Reason.NOT_A_MODEL, f"{name} is not a regular file")
+
+
+def _facts(file: BufferedReader, name: str) -> FileFacts:
+    if not file.peek(1):
+        raise _refused(Reason.NOT_A_MODEL, f"{name} is empty")
+    try:
+        # Mapped, so that only the header's pages are read of a file of any size.
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            size = len(data)
+            return file_facts(read_header(data, size), size)
+    except HeaderFault as fault:
+        raise _refused(fault.reason, f"{name}: {fault.message}") from None
+
+
+def _check_digest(
+    file: BufferedReader, name: str, expected: str, facts: FileFacts, say: Say
+) -> FileFacts:
+    found = _sha256(file, name, facts.size_bytes, say)
+    if found != expected:
+        raise _refused(
+            Reason.DIGEST_MISMATCH,
+            f"{name} has sha256 {found[:DIGEST_SHOWN]}…, not {expected[:DIGEST_SHOWN]}…"
+            " as the spec says",
+        )
+    return facts.model_copy(update={"digest": f"sha256:{found}"})
+
+
+def _sha256(file: BufferedReader, name: str, size: int, say: Say) -> str:
+    digest = hashlib.sha256()
+    block = memoryview(bytearray(BLOCK_BYTES))
+    done = 0
+    said = time.monotonic()
+    file.seek(0)
+    while count := file.readinto(block):
+        digest.update(block[:count])
+        done += count
+        if (now := time.monotonic()) - said >= PROGRESS_SECONDS:
+            said = now
+            say(f"{name}: sha256 of {done >> 20} of {size >> 20} MiB computed")
+    return digest.hexdigest()
+
+
+def _refused(reason: Reason, message: str) -> Refused:
+    return Refused(Fault(reason=reason, message=message))

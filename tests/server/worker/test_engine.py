@@ -1,0 +1,49 @@
+"""Which program is taken as the engine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from pumas_server.worker.engine import EngineNotFound, find_engine
+
+
+def program(path: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_named_program_comes_first(tmp_path: Path) -> None:
+    named = program(tmp_path / "mine")
+    program(tmp_path / "bin" / "llama-server")
+    environ = {"LLAMA_SERVER_BIN": str(named), "PATH": str(tmp_path / "bin")}
+    found = find_engine(environ)
+    assert (found.command, found.build) == ((str(named),), "")
+
+
+def test_then_llama_server_on_the_path(tmp_path: Path) -> None:
+    on_path = program(tmp_path / "bin" / "llama-server")
+    assert find_engine({"PATH": str(tmp_path / "bin")}).command == (str(on_path),)
+
+
+def test_then_the_wheel(tmp_path: Path) -> None:
+    found = find_engine({"PATH": str(tmp_path), "LLAMA_SERVER_BIN": ""})
+    assert found.command[0] == sys.executable
+    assert found.command[-1] == "pumas_server.worker.engine_xllama"
+    assert found.build.startswith("xllamacpp 20")
+
+
+@pytest.mark.parametrize("what", ["absent", "folder", "not executable"])
+def test_a_name_that_cannot_be_run_is_refused_not_passed_over(tmp_path: Path, what: str) -> None:
+    named = tmp_path / "engine"
+    if what == "folder":
+        named.mkdir()
+    elif what == "not executable":
+        named.write_text("")
+    with pytest.raises(EngineNotFound) as refusal:
+        find_engine({"LLAMA_SERVER_BIN": str(named), "PATH": "/usr/bin"})
+    assert "LLAMA_SERVER_BIN" in str(refusal.value)
+    assert str(tmp_path) not in str(refusal.value)

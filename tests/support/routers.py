@@ -1,0 +1,132 @@
+"""The real router over real sockets, in the test's own loop, in front of given endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from pumas_crds.served_model import ServedModel
+from pumas_server.router.app import Router
+from pumas_server.router.server import listen, serving
+from pumas_server.router.settings import RouterSettings
+from pumas_server.router.source import Endpoint, ModelRecord
+
+TEST_SETTINGS = RouterSettings(propagation_seconds=0, drain_seconds=0.2, connect_seconds=2)
+
+
+class FixedSource:
+    """A ModelSource whose records a test sets."""
+
+    def __init__(self, *records: ModelRecord) -> None:
+        self._records = records
+        self._changed = asyncio.Event()
+
+    def put(self, *records: ModelRecord) -> None:
+        self._records = records
+        self._changed.set()
+
+    async def watch(self) -> AsyncIterator[tuple[ModelRecord, ...]]:
+        while True:
+            self._changed.clear()
+            yield self._records
+            await self._changed.wait()
+
+
+def external(
+    url: str,
+    alias: str = "llm",
+    task: str | None = "text-generation",
+    profile: str = "default",
+    model: str | None = "served",
+    **status: Any,
+) -> ModelRecord:
+    """A record of `runtime: external`."""
+    spec: dict[str, Any] = {
+        "alias": alias, "profile": profile, "runtime": "external",
+        "endpoint": {"url": url, **({"model": model} if model else {})},
+    }
+    if task:
+        spec["task"] = task
+    name = alias.lower().replace("/", "-").replace("_", "-").replace(":", "-")
+    served = ServedModel.model_validate(
+        {
+            "metadata": {"name": f"{name}-{profile}", "uid": f"{alias}@{profile}"},
+            "spec": spec,
+            "status": {"loadState": "loading", **status},
+        }
+    )
+    return ModelRecord(served, "hash", (Endpoint("external", url, None, True),))
+
+
+@dataclass
+class RunningRouter:
+    """A router and a client for it."""
+
+    router: Router
+    source: FixedSource
+    client: aiohttp.ClientSession
+    port: int
+
+    async def operate(self, body: Any) -> tuple[int, Any]:
+        """POST a model operation; status and decoded answer."""
+        raw = body if isinstance(body, bytes) else None
+        async with self.client.post(
+            "/v1/model-operations", data=raw, json=None if raw is not None else body
+        ) as answer:
+            return answer.status, await answer.json()
+
+    async def idle(self) -> None:
+        """Wait until no session is open; then no permit may be left."""
+        async with asyncio.timeout(5):
+            await self.router.sessions.until_idle()
+        assert self.router.admission.in_flight == 0
+        assert self.router.admission.by_pod == {}
+        assert self.router.budget.held == 0
+
+
+@asynccontextmanager
+async def running_router(
+    *records: ModelRecord, settings: RouterSettings = TEST_SETTINGS, ready: bool = True
+) -> AsyncIterator[RunningRouter]:
+    """Serve records; with `ready`, from when every one of them can be called."""
+    source = FixedSource(*records)
+    router = Router(source, settings)
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    async with (
+        serving(router, listener),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
+    ):
+        if ready:
+            async with asyncio.timeout(5):
+                await router.workers.until(
+                    lambda c: len(c.rows) == len(records) and all(r.targets for r in c.rows)
+                )
+        yield RunningRouter(router, source, client, port)
+
+
+def chat_operation(**changes: Any) -> dict[str, Any]:
+    """The base operation of the handed cases, with changes."""
+    body: dict[str, Any] = {
+        "contract_version": 1,
+        "request_id": "r1",
+        "model": "llm",
+        "capability": "chat_generation",
+        "input": {"kind": "messages", "messages": [{"role": "user", "content": "hi"}]},
+        "output": "text",
+        "options": {"kind": "text_generation"},
+    }
+    body.update(changes)
+    return {k: v for k, v in body.items() if v is not ...}
+
+
+async def eventually(holds: Callable[[], bool], seconds: float = 5) -> None:
+    """Poll a condition with a deadline."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not holds():
+        assert asyncio.get_running_loop().time() < deadline, "it did not come true in time"
+        await asyncio.sleep(0.005)
