@@ -9,6 +9,11 @@ PYTEST := $(BIN)/python -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help install run check format test bench generate fresh clean
 
+# The example that `make run` serves, and what it is asked.
+PORT ?= 8080
+GEMMA := .cache/models/gemma-3-270m-q4_k_m.gguf
+PROMPT ?= The capital of France is
+
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -19,9 +24,17 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; name one with: make install PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off \
-	  --constraint constraints.txt --editable '.[dev,example]'
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
+	  --constraint constraints.txt --editable '.[dev,example]' 2>&1 \
+	  | awk -f scripts/pip_progress.awk
 	@touch $@
+
+run: install $(GEMMA) ## serve a real model and stream its first answer (ONCE=1: then exit)
+	@$(BIN)/python scripts/foreground.py $(BIN)/pumas serve crds/examples/local/gemma.yaml \
+	  --port $(PORT) --data .cache/pumas --prompt "$(PROMPT)" $(if $(ONCE),--once)
+
+$(GEMMA): | $(STAMP)
+	@$(BIN)/python scripts/assemble_gemma.py $(@D)
 
 check: install ## format, lint, types, import laws
 	@$(BIN)/ruff format --check .
@@ -35,6 +48,9 @@ format: install ## rewrite the sources in the project's format
 
 test: install ## all tests: real engine, no GPU, no cluster
 	@$(PYTEST) -n 2 --dist loadgroup
+
+bench: install $(GEMMA) ## measure ours beside the engine alone
+	@$(BIN)/python benchmarks/serve.py
 
 generate: install ## write the generated files: CRDs
 	@$(BIN)/python -m pumas_crds

@@ -33,7 +33,7 @@ def _complaint(kind: type[BaseModel], details: ErrorDetails) -> str:
             return f"{field}: {sentence}" if field else sentence
         case _:
             expected = _SUBJECTS.sub("must ", details["msg"])
-            return f"{field} {expected}, not {_value(details['input'])}{_hint(details)}"
+            return f"{field} {expected}, not {show(details['input'])}{_hint(details)}"
 
 
 def _hint(details: ErrorDetails) -> str:
@@ -49,7 +49,8 @@ def _path(location: tuple[int | str, ...]) -> str:
     return "".join(steps).removeprefix(".")
 
 
-def _value(value: object) -> str:
+def show(value: object) -> str:
+    """A value of a manifest, short enough for a sentence."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

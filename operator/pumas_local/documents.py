@@ -64,7 +64,7 @@ def _document(number: int, content: object) -> Document:
 
 
 def _name(content: object) -> str:
-    return "a list" if isinstance(content, list) else f"a {type(content).__name__}"
+    return "a list" if isinstance(content, list) else "a single value"
 
 
 class _Loader(yaml.SafeLoader):

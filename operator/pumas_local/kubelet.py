@@ -130,7 +130,7 @@ class LocalPod:
 
     async def _initialise(self, container: Container) -> bool:
         """Run an init container until it succeeds; False when it never will."""
-        delays = _back_off()
+        delays = back_off()
         while True:
             end = await self._run_once(container, _ended)
             told = end.told or self.observation.inspection
@@ -144,7 +144,7 @@ class LocalPod:
 
     async def _keep_running(self, container: Container) -> None:
         now = asyncio.get_running_loop().time
-        delays = _back_off()
+        delays = back_off()
         while True:
             began = now()
             end = await self._run_once(container, self._attend)
@@ -153,7 +153,7 @@ class LocalPod:
             self._observe(engine_fault=fault, restarts=self.observation.restarts + 1)
             self._warn(container, end)
             if now() - began > SETTLED_SECONDS:
-                delays = _back_off()
+                delays = back_off()
             await asyncio.sleep(next(delays))
 
     async def _run_once(self, container: Container, attend: Attend) -> _Exit:
@@ -227,8 +227,9 @@ class LocalPod:
             self._report(observation)
 
     def _warn(self, container: Container, end: _Exit) -> None:
+        why = end.told.error.message if end.told and end.told.error else end.sentence
         where = self._folder.log(container.name)
-        logger.warning("container %s: %s Its output: %s", container.name, end.sentence, where)
+        logger.warning("container %s ended: %s (its output: %s)", container.name, why, where)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -250,7 +251,8 @@ def _describe(status: int) -> str:
     return f"The process ended with status {status}."
 
 
-def _back_off() -> Iterator[float]:
+def back_off() -> Iterator[float]:
+    """How long to wait before each new start, without end."""
     seconds = FIRST_BACK_OFF_SECONDS
     while True:
         yield seconds

@@ -90,13 +90,13 @@ def _resource(path: Path, document: Document) -> Resource:
 
 
 def _kind(path: Path, document: Document) -> type[Resource]:
-    kinds = " or ".join(KINDS)
-    for field, expected in (("apiVersion", API_VERSION), ("kind", kinds)):
-        value = document.content.get(field)
+    for field, allowed in (("apiVersion", [API_VERSION]), ("kind", list(KINDS))):
+        value, expected = document.content.get(field), " or ".join(allowed)
         if value is None:
             raise ManifestError(path, f"{document}: {field} is required: {expected}.")
-        if value not in (KINDS if field == "kind" else (API_VERSION,)):
-            raise ManifestError(path, f"{document}: {field} must be {expected}, not {value!r}.")
+        if value not in allowed:
+            found = complaint.show(value)
+            raise ManifestError(path, f"{document}: {field} must be {expected}, not {found}.")
     return KINDS[str(document.content["kind"])]
 
 

@@ -50,7 +50,7 @@ class Process:
         return self._child.pid
 
     async def wait(self) -> int:
-        """Its exit status, negative for a signal, once it and all of its group are gone."""
+        """Its exit status, negative for a signal, once the rest of its group is killed too."""
         return await asyncio.shield(self._ended)
 
     async def end(self, grace_seconds: float) -> None:

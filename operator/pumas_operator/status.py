@@ -91,24 +91,24 @@ def build_status(model: ServedModel, observed: Observed, now: datetime) -> Serve
     refusal = _refusal(model, observed)
     known = _known(model, observed)
     fault = refusal or _pod_fault(known, observed)
+    lasting = fault is not None and (fault is refusal or fault.reason in PERMANENT_REASONS)
     progressing = _progressing(observed, refusal, fault)
     verdicts = {
-        ConditionType.ACCEPTED: _accepted(observed, refusal, known, fault),
+        ConditionType.ACCEPTED: _accepted(observed, known, fault, lasting),
         ConditionType.PROGRESSING: progressing,
         ConditionType.READY: _ready(progressing),
         ConditionType.SERVABLE: _servable(observed, refusal),
     }
-    passing = fault is not None and fault.reason not in PERMANENT_REASONS | RECOMPUTED
     return ServedModelStatus(
         observed_generation=model.metadata.generation,
-        load_state=_load_state(observed, fault),
+        load_state=_load_state(observed, fault, lasting),
         replicas=len(observed.pods),
         servable_replicas=observed.serving,
         model=model.alias,
         profile=model.profile,
         file=known.file,
         # One replica's passing fault is no reason why the model cannot serve while another does.
-        error=None if passing and observed.serving else fault,
+        error=None if observed.serving and not lasting else fault,
         conditions=tuple(_conditions(model, verdicts, now)),
     )
 
@@ -156,10 +156,8 @@ def _pod_fault(known: _Known, observed: Observed) -> Fault | None:
     return None
 
 
-def _accepted(
-    observed: Observed, refusal: Fault | None, known: _Known, fault: Fault | None
-) -> _Verdict:
-    if fault is not None and (fault is refusal or fault.reason in PERMANENT_REASONS):
+def _accepted(observed: Observed, known: _Known, fault: Fault | None, lasting: bool) -> _Verdict:
+    if fault is not None and lasting:
         return _Verdict("False", fault.reason, fault.message)
     if observed.external:
         return _Verdict("True", Reason.ACCEPTED, "The endpoint may be used.")
@@ -204,10 +202,10 @@ def _servable(observed: Observed, refusal: Fault | None) -> _Verdict:
     return _Verdict("False", Reason.NO_ENDPOINT, "No endpoint answers.")
 
 
-def _load_state(observed: Observed, fault: Fault | None) -> LoadState:
+def _load_state(observed: Observed, fault: Fault | None, lasting: bool) -> LoadState:
     if observed.serving:
         return LoadState.LOADED
-    if fault is not None and fault.reason in PERMANENT_REASONS | RECOMPUTED:
+    if lasting:
         return LoadState.FAILED
     if observed.desired_replicas == 0:
         return LoadState.UNLOADING if observed.pods else LoadState.UNLOADED

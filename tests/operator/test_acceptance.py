@@ -1,3 +1,5 @@
+"""Which models are refused before their file is looked at."""
+
 from __future__ import annotations
 
 import pytest

@@ -203,9 +203,7 @@ def test_the_key_is_a_secret_that_only_the_pods_group_reads() -> None:
         ("/tiny.gguf", "/tiny.gguf", "File"),
     ],
 )
-def test_a_path_is_served_where_it_lies_and_never_written(
-    path: str, mount: str, kind: str
-) -> None:
+def test_a_path_is_served_where_it_lies_and_never_written(path: str, mount: str, kind: str) -> None:
     spec = pod(source={"path": path})
     assert mounts(spec)[mount]["hostPath"] == {"path": mount, "type": kind}
     for container in (*spec["initContainers"], *spec["containers"]):

@@ -1,3 +1,5 @@
+"""Names of children: legible, valid, and never two alike."""
+
 from __future__ import annotations
 
 import re

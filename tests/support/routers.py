@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+
 from pumas_crds.served_model import ServedModel
 from pumas_server.router.app import Router
-from pumas_server.router.server import listen, serving
+from pumas_server.router.listener import listen
+from pumas_server.router.server import serving
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint, ModelRecord
 
@@ -46,7 +48,9 @@ def external(
 ) -> ModelRecord:
     """A record of `runtime: external`."""
     spec: dict[str, Any] = {
-        "alias": alias, "profile": profile, "runtime": "external",
+        "alias": alias,
+        "profile": profile,
+        "runtime": "external",
         "endpoint": {"url": url, **({"model": model} if model else {})},
     }
     if task:

@@ -45,11 +45,15 @@ class Conversation:
         self.writer.write(data)
         await self.writer.drain()
 
-    async def head(self, status: int = 200, content_type: str = "text/event-stream",
-                   **headers: str) -> None:
+    async def head(
+        self, status: int = 200, content_type: str = "text/event-stream", **headers: str
+    ) -> None:
         """A chunked answer's header."""
-        lines = [f"HTTP/1.1 {status} X", f"content-type: {content_type}",
-                 "transfer-encoding: chunked"]
+        lines = [
+            f"HTTP/1.1 {status} X",
+            f"content-type: {content_type}",
+            "transfer-encoding: chunked",
+        ]
         lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
         await self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
 
@@ -62,7 +66,8 @@ class Conversation:
     async def whole(self, status: int, body: bytes, content_type: str = "application/json") -> None:
         await self.send(
             f"HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\n"
-            f"content-length: {len(body)}\r\n\r\n".encode() + body
+            f"content-length: {len(body)}\r\n\r\n".encode()
+            + body
         )
 
     async def stream(self, *events: bytes) -> None:

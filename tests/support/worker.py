@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -45,7 +46,7 @@ def free_ports(count: int) -> list[int]:
 def is_running(pid: int) -> bool:
     """Whether the process runs; one that has ended and was not waited for does not."""
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
@@ -58,6 +59,11 @@ class Worker:
         self.engine = f"http://127.0.0.1:{ports[0]}"
         self.supervisor = f"http://127.0.0.1:{ports[1]}"
         self._log = log
+        self._client = httpx.Client(timeout=5)
+
+    def close(self) -> None:
+        """Close what was opened to ask."""
+        self._client.close()
 
     @property
     def log(self) -> str:
@@ -67,7 +73,7 @@ class Worker:
     def get(self, path: str) -> httpx.Response | None:
         """The supervisor's answer; None while it does not listen."""
         try:
-            return httpx.get(self.supervisor + path, timeout=5)
+            return self._client.get(self.supervisor + path)
         except httpx.TransportError:
             return None
 
@@ -108,6 +114,16 @@ class Worker:
         return self.process.wait(DEADLINE_SECONDS), time.monotonic() - began
 
 
+def _pin(pid: int) -> None:
+    """Give a pod one CPU, hence its engine one thread.
+
+    The threads of one engine wait for each other spinning; where test processes compete for the
+    CPUs, two threads take many times as long as one.
+    """
+    if sys.platform == "linux":
+        psutil.Process(pid).cpu_affinity([random.choice(sorted(os.sched_getaffinity(0)))])
+
+
 @contextmanager
 def worker(
     folder: Path,
@@ -145,10 +161,13 @@ def worker(
             stdout=output,
             stderr=output,
         )
+    _pin(process.pid)
     children: list[psutil.Process] = []
+    pod = Worker(process, ports, log)
     try:
-        yield Worker(process, ports, log)
+        yield pod
     finally:
+        pod.close()
         if process.poll() is None:
             children = psutil.Process(process.pid).children(recursive=True)
         process.kill()

@@ -24,12 +24,12 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
-async def read_body(scope: Scope, receive: Receive, lease: BufferLease) -> bytes:
+async def read_body(scope: Scope, receive: Receive, session: Session, lease: BufferLease) -> bytes:
     """The request body, counted while it is read.
 
     Raises `ContractError`: request_limit over 32 MiB (at once when the length is announced),
     capability_unavailable when the process's buffer budget is spent; `SessionEnded` when the
-    caller leaves before the end.
+    caller leaves before the end, or the router stops.
     """
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > MAX_REQUEST_BYTES:
@@ -37,7 +37,8 @@ async def read_body(scope: Scope, receive: Receive, lease: BufferLease) -> bytes
     pieces: list[bytes] = []
     size = 0
     while True:
-        message = await receive()
+        with session.interruptible():
+            message = await receive()
         if message["type"] == "http.disconnect":
             raise SessionEnded(EndReason.CALLER_GONE)
         piece: bytes = message.get("body", b"")

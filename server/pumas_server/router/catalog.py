@@ -160,18 +160,23 @@ class Catalog:
             rows = [row for row in rows if row.profile == profile]
         if not rows:
             named = f" with profile {quoted(profile)}" if profile is not None else ""
-            raise ContractError(
-                Code.MODEL_NOT_FOUND, f"no model {quoted(model)}{named} is served here"
-            )
-        return _only(rows, model)
+            raise _not_served(quoted(model) + named)
+        return _only(rows, model, "name one")
 
     def select_openai(self, model: str) -> Row:
-        """The row of an OpenAI request: alias, else unique model id, else `alias@profile`."""
-        rows = self._by_alias.get(model) or self._by_model_id.get(model)
-        if not rows:
-            alias, at, profile = model.rpartition("@")
-            return self.select(alias, profile) if at else self.select(model, None)
-        return _only(rows, model)
+        """The row of an OpenAI request: alias, else unique model id, else `alias@profile`.
+
+        Raises `ContractError` (404, 409).
+        """
+        if rows := self._by_alias.get(model):
+            return _only(rows, model, "send one of these as `model`", f"{model}@")
+        if len(rows := self._by_model_id.get(model, [])) == 1:
+            return rows[0]
+        alias, _, profile = model.rpartition("@")
+        for row in self._by_alias.get(alias, []):
+            if row.profile == profile:
+                return row
+        raise _not_served(quoted(model))
 
     @cached_property
     def served_models(self) -> ServedModels:
@@ -197,12 +202,16 @@ class Catalog:
         }
 
 
-def _only(rows: Sequence[Row], model: str) -> Row:
+def _not_served(named: str) -> ContractError:
+    return ContractError(Code.MODEL_NOT_FOUND, f"no model {named} is served here")
+
+
+def _only(rows: Sequence[Row], model: str, advice: str, prefix: str = "") -> Row:
     if len(rows) > 1:
-        profiles = ", ".join(row.profile for row in rows)
+        choices = ", ".join(prefix + row.profile for row in rows)
         raise ContractError(
             Code.AMBIGUOUS_MODEL,
-            f"model {quoted(model)} is served by several profiles; name one: {profiles}",
+            f"model {quoted(model)} is served by several profiles; {advice}: {choices}",
         )
     return rows[0]
 

@@ -71,10 +71,13 @@ class ContractApi:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         principal = principal_of(scope)
-        with self._sessions.open() as session, self._budget.lease() as lease:
-            record = OperationRecord(PATH, session, principal.name)
+        with (
+            self._sessions.open() as session,
+            self._budget.lease() as lease,
+            OperationRecord(PATH, session, principal.name) as record,
+        ):
             try:
-                body = await read_body(scope, receive, lease)
+                body = await read_body(scope, receive, session, lease)
                 record.request_bytes = len(body)
                 caller = asyncio.create_task(watch_caller(receive, session))
                 try:
@@ -87,8 +90,6 @@ class ContractApi:
                 record.failed(ended.as_error())
                 if ended.reason is not EndReason.CALLER_GONE:
                     await self._refuse(ended.as_error(), session, record, send)
-            finally:
-                record.write()
 
     async def _operate(
         self,
@@ -118,6 +119,7 @@ class ContractApi:
             answer = await _aggregate(operation.request_id, stream, lease)
         record.response_bytes, record.status = len(answer), 200
         await send_whole(send, 200, answer, [JSON_HEADER])
+        record.succeeded()
 
     async def _refuse(
         self, error: ContractError, session: Session, record: OperationRecord, send: Send
@@ -159,7 +161,7 @@ async def _aggregate(request_id: str, stream: TextStream, lease: BufferLease) ->
     """The finite answer that a provider's stream amounts to."""
     texts: list[str] = []
     async for pieces in stream.pieces():
-        if not lease.grow(sum(map(len, pieces))):
+        if not lease.grow(sum(map(_bytes_of, pieces))):
             raise ContractError(Code.RESPONSE_LIMIT, "the router holds as many bytes as it may")
         texts += pieces
     answer = result_body(request_id, TextResult("".join(texts), stream.reason()))
@@ -169,6 +171,10 @@ async def _aggregate(request_id: str, stream: TextStream, lease: BufferLease) ->
             f"the answer has {len(answer)} bytes; at most {MAX_RESPONSE_BYTES} are allowed",
         )
     return answer
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 async def _relay(
@@ -183,6 +189,7 @@ async def _relay(
         async for texts in stream.pieces():
             await _send_deltas(request_id, texts, record, send)
         last = completed_record(request_id, stream.reason())
+        record.succeeded()
     except ContractError as error:
         record.failed(error)
         last = failed_record(request_id, error)

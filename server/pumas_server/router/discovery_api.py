@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
@@ -16,6 +17,7 @@ from pumas_server.router.workers import Workers
 
 _READ = ["GET", "HEAD"]
 _QUERY_FIELDS = ("model", "profile")
+_BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def discovery_routes(workers: Workers) -> APIRouter:
@@ -66,6 +68,8 @@ def _json(body: bytes, status: int = 200) -> Response:
 
 def _query(raw: bytes) -> tuple[str, str | None]:
     """The closed query of `/v1/capabilities`. Raises `ContractError` (400)."""
+    if _BROKEN_ESCAPE.search(raw):
+        raise invalid("the query holds a `%` that escapes nothing")
     try:
         pairs = parse_qsl(
             raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pumas_crds.facts import PodDescriptor, PodState
-from pumas_crds.vocabulary import Task
+from pumas_crds.vocabulary import EngineMode, Task
 from pumas_server.capabilities import Facts
 from pumas_server.capabilities.declare import TASK_CAPABILITIES
 from pumas_server.capabilities.rows import ROW_OF
@@ -33,6 +33,9 @@ class Observation:
 
 
 UNOBSERVED = Observation()
+
+_WORDS = 16
+_WORD_CHARACTERS = 128
 
 #: Model uid, endpoint uid, endpoint URL: one server may be asked on behalf of several models.
 ObservationKey = tuple[str, str, str]
@@ -75,13 +78,28 @@ def observe_external(body: Any, model: str, task: Task | None) -> Observation:
     entry = next((e for e in named if _names(e, model)), named[0] if len(named) == 1 else None)
     if entry is None:
         return Observation(problem="it does not list the model")
+    modalities = _published(entry.get("architecture"))
+    decides = modalities is not None and "decisions" in modalities.output
     return Observation(
         facts=Facts(
             ready=True,
-            modalities=_published(entry.get("architecture")) or _modalities_of(task),
+            mode=EngineMode.DECIDE if decides else None,
+            modalities=_reported(modalities, decides, task),
             context_tokens=_context(entry.get("meta")),
         )
     )
+
+
+def _reported(published: Modalities | None, decides: bool, task: Task | None) -> Modalities:
+    """In the contract's words: an engine says `text` of vectors and scores, and `decisions`."""
+    expected = _modalities_of(task)
+    if published is None:
+        return expected
+    if decides:
+        return Modalities(input=published.input, output=("json",))
+    if expected.output and "text" not in expected.output:
+        return Modalities(input=published.input, output=expected.output)
+    return published
 
 
 def _names(entry: Mapping[str, Any], model: str) -> bool:
@@ -97,10 +115,13 @@ def _published(architecture: Any) -> Modalities | None:
     takes, gives = architecture.get("input_modalities"), architecture.get("output_modalities")
     if not isinstance(takes, list) or not isinstance(gives, list):
         return None
-    return Modalities(
-        input=tuple(m for m in takes if isinstance(m, str)),
-        output=tuple(m for m in gives if isinstance(m, str)),
-    )
+    return Modalities(input=_words(takes), output=_words(gives))
+
+
+def _words(told: list[Any]) -> tuple[str, ...]:
+    """What can be a modality's name; a server that is not ours may say anything."""
+    words = (word for word in told if isinstance(word, str) and word.isascii())
+    return tuple(word[:_WORD_CHARACTERS] for word in words)[:_WORDS]
 
 
 def _modalities_of(task: Task | None) -> Modalities:
@@ -115,4 +136,4 @@ def _modalities_of(task: Task | None) -> Modalities:
 
 def _context(meta: Any) -> int | None:
     context = meta.get("n_ctx") if isinstance(meta, dict) else None
-    return context if isinstance(context, int) and context > 0 else None
+    return context if type(context) is int and context > 0 else None

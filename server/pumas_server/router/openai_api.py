@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 
 import aiohttp
@@ -54,7 +55,12 @@ ROUTES: dict[str, Capability] = {
 _HOLD_BYTES = 1_048_576
 
 _FORWARDED_REQUEST_HEADERS = (b"content-type", b"accept", b"traceparent")
-_FORWARDED_RESPONSE_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After", "Cache-Control")
+_FORWARDED_RESPONSE_HEADERS = frozenset(
+    {b"content-type", b"content-encoding", b"retry-after", b"cache-control"}
+)
+
+#: What no server will put into a header; a provider's value that holds it is left out.
+_UNSENDABLE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class RouteError(Exception):
@@ -98,11 +104,14 @@ class OpenAiApi:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         principal = principal_of(scope)
-        with self._sessions.open() as session, self._budget.lease() as lease:
-            record = OperationRecord(self._path, session, principal.name)
+        with (
+            self._sessions.open() as session,
+            self._budget.lease() as lease,
+            OperationRecord(self._path, session, principal.name) as record,
+        ):
             record.capability = self._capability
             try:
-                body = await read_body(scope, receive, lease)
+                body = await read_body(scope, receive, session, lease)
                 record.request_bytes = len(body)
                 caller = asyncio.create_task(watch_caller(receive, session))
                 try:
@@ -122,8 +131,6 @@ class OpenAiApi:
             except _Broken:
                 # Returning without the body's end makes the server break the connection.
                 return
-            finally:
-                record.write()
 
     async def _forward(
         self,
@@ -144,6 +151,11 @@ class OpenAiApi:
         async with self._exchanges.open(session, row, self._path, sent, headers) as response:
             record.status = response.status
             success = 200 <= response.status < 300
+            if not success and not 400 <= response.status < 600:
+                # A redirect would be followed, which is a replay; the rest is no answer at all.
+                raise ContractError(
+                    Code.PROVIDER_FAILURE, f"the provider answered {response.status}"
+                )
             if not success:
                 record.code = Code.PROVIDER_FAILURE
             streamed = response.content_type == "text/event-stream"
@@ -178,6 +190,7 @@ class _Answer:
                 return
         self.record.response_bytes = len(held)
         await send_whole(self.send, self.response.status, bytes(held), self.headers)
+        self.record.succeeded()
 
     async def forward(self, first: bytes) -> None:
         """Send what comes as it comes. Raises `_Broken` when it does not end cleanly."""
@@ -201,6 +214,7 @@ class _Answer:
             self.record.failed(ended.as_error())
             raise _Broken from None
         await send_end(self.send)
+        self.record.succeeded()
 
 
 async def _refuse(error: RouteError, session: Session, record: OperationRecord, send: Send) -> None:
@@ -256,9 +270,9 @@ def _request_headers(scope: Scope) -> dict[str, str]:
 
 def _response_headers(response: aiohttp.ClientResponse) -> Headers:
     passed = [
-        (name.lower().encode(), response.headers[name].encode("latin-1", "replace"))
-        for name in _FORWARDED_RESPONSE_HEADERS
-        if name in response.headers
+        (name.lower(), value)
+        for name, value in response.raw_headers
+        if name.lower() in _FORWARDED_RESPONSE_HEADERS and not _UNSENDABLE.search(value)
     ]
     if not 200 <= response.status < 300:
         passed += _honesty(Outcome.UNKNOWN)

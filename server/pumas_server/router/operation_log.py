@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
+from asyncio import CancelledError
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
 
-from pumas_server.contract.errors import ContractError
+from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.sessions import Session
+from pumas_server.telemetry import FIELDS, OPERATIONS
 
-_log = logging.getLogger("pumas.operations")
+_log = logging.getLogger(OPERATIONS)
+
+_SUCCESS = "ok"
+_FAULT_OF_OURS = "internal_error"
+
+#: A caller may name a model as long as a body may be; a line is for people.
+_MODEL_CHARACTERS = 256
 
 
 @dataclass(slots=True)
 class OperationRecord:
-    """What is known of an operation, filled in as it goes."""
+    """What is known of an operation, filled in as it goes; leaving the block writes the line."""
 
     route: str
     session: Session
@@ -24,25 +33,47 @@ class OperationRecord:
     model: str | None = None
     profile: str | None = None
     capability: str | None = None
-    code: str = "ok"
+    code: str | None = None
+    """None until it is known how it ended: nothing is a success by default."""
     status: int | None = None
     request_bytes: int = 0
     response_bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
 
+    def succeeded(self) -> None:
+        """Note that all of the answer was handed over, unless it told of a failure."""
+        self.code = self.code or _SUCCESS
+
     def failed(self, error: ContractError) -> None:
         """Note how it failed."""
         self.code = error.code
+        self.request_id = self.request_id or error.request_id
 
-    def write(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.code is None:
+            # Cancelled from outside: the server gave up on what `shutdown` had ended.
+            cancelled = kind is not None and issubclass(kind, CancelledError)
+            self.code = Code.TRANSPORT_LOST if cancelled else _FAULT_OF_OURS
+        self._write()
+
+    def _write(self) -> None:
         """Write the line. Values are JSON: nothing of a caller's reaches the log unescaped."""
-        succeeded = self.code == "ok"
+        succeeded = self.code == _SUCCESS
         _log.info(
-            json.dumps(
-                {
+            "operation",
+            extra={
+                FIELDS: {
                     "operation": self.route,
                     "request_id": self.request_id,
-                    "model": self.model,
+                    "model": self.model and self.model[:_MODEL_CHARACTERS],
                     "profile": self.profile,
                     "capability": self.capability,
                     "principal": self.principal,
@@ -54,5 +85,5 @@ class OperationRecord:
                     "response_bytes": self.response_bytes,
                     "ms": round((time.perf_counter() - self.started) * 1000, 1),
                 }
-            )
+            },
         )

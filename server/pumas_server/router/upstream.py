@@ -12,14 +12,16 @@ aiohttp does the HTTP; two things about its connections are ours (ADR on upstrea
 from __future__ import annotations
 
 import asyncio
+import functools
+import io
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from pumas_server.contract.errors import Code, ContractError
@@ -29,6 +31,9 @@ from pumas_server.router.sessions import Session
 IDLE_SECONDS = 2.0
 MAX_USES = 90
 _READ_AHEAD_BYTES = 65_536
+
+#: Longer bodies are written in pieces, so that one caller's megabytes do not hold up the loop.
+_WRITE_WHOLE_BYTES = 65_536
 
 
 class ConnectFailed(Exception):
@@ -41,18 +46,45 @@ class _Admit:
     def __init__(self, session: Session, still_serves: Callable[[], bool]) -> None:
         self._session = session
         self._still_serves = still_serves
-        self.connection: Connection | None = None
+        self._connection: Connection | None = None
+        self._transport: asyncio.Transport | None = None
 
     def __call__(self, connection: Connection) -> None:
         if not self._still_serves():
             raise ContractError(
                 Code.CAPABILITY_UNAVAILABLE, "what serves the model changed while connecting"
             )
-        self.connection = connection
+        self._connection, self._transport = connection, connection.transport
         self._session.admitted = True
+
+    def abort(self) -> None:
+        """Let the provider know now: closing would first wait for what is still to be written.
+
+        A connection that went back to the pool, whole and open, is somebody else's: it is left.
+        """
+        if self._connection is None or self._transport is None:
+            return
+        if self._connection.protocol is not None or self._transport.is_closing():
+            self._transport.abort()
 
 
 _admit: ContextVar[_Admit | None] = ContextVar("admit", default=None)
+
+
+class _Wire(ResponseHandler):
+    """One connection, with the number of requests it has carried.
+
+    aiohttp tells of broken framing only where a header is waited for; whoever reads a body whose
+    next chunk is malformed would wait for ever, so the body is told here.
+    """
+
+    uses = 0
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        body = self._payload
+        if isinstance(exc, HttpProcessingError) and body is not None and not body.is_eof():
+            body.set_exception(aiohttp.ClientPayloadError("the body's framing is broken"))
+        super().set_exception(exc, *cause)
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -60,7 +92,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self) -> None:
         super().__init__(limit=0, keepalive_timeout=IDLE_SECONDS)
-        self._uses: WeakKeyDictionary[ResponseHandler, int] = WeakKeyDictionary()
+        self._factory = functools.partial[ResponseHandler](_Wire, loop=self._loop)
 
     async def connect(
         self,
@@ -70,14 +102,13 @@ class _Connector(aiohttp.TCPConnector):
     ) -> Connection:
         while True:
             connection = await super().connect(req, traces, timeout)
-            protocol = connection.protocol
-            if protocol is None:
+            wire = connection.protocol
+            if not isinstance(wire, _Wire):
                 raise ConnectFailed
-            uses = self._uses.get(protocol, 0) + 1
-            if uses <= MAX_USES:
+            wire.uses += 1
+            if wire.uses <= MAX_USES:
                 break
             connection.close()
-        self._uses[protocol] = uses
         admit = _admit.get()
         if admit is not None:
             try:
@@ -101,7 +132,7 @@ class Upstream:
             connector=_Connector(),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
-                total=None, sock_read=None, sock_connect=self._connect_seconds
+                total=None, sock_read=None, connect=self._connect_seconds
             ),
             auto_decompress=False,
             trust_env=False,
@@ -141,7 +172,7 @@ class Upstream:
                     response = await self._client.request(
                         "POST",
                         URL(target.endpoint.url + path, encoded=True),
-                        data=body,
+                        data=body if len(body) <= _WRITE_WHOLE_BYTES else io.BytesIO(body),
                         headers=_headers(target, headers),
                         allow_redirects=False,
                     )
@@ -154,7 +185,7 @@ class Upstream:
             yield response
         finally:
             if response is None or not response.content.at_eof() or response.content.exception():
-                _abort(admit.connection)
+                admit.abort()
             if response is not None:
                 response.close()
 
@@ -169,12 +200,6 @@ def _headers(target: Target, headers: Mapping[str, str]) -> dict[str, str]:
     if target.endpoint.api_key is not None:
         sent["Authorization"] = f"Bearer {target.endpoint.api_key}"
     return sent
-
-
-def _abort(connection: Connection | None) -> None:
-    # Closing would first wait for what is still to be written; the provider is to know now.
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
 
 
 async def read_chunk(session: Session, response: aiohttp.ClientResponse) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -38,6 +38,16 @@ POD_SECONDS = 5.0
 EXTERNAL_SECONDS = 10.0
 _ASK_SECONDS = 2.0
 _MAX_ANSWER_BYTES = 4_194_304
+
+#: What asking may end with instead of an answer. RecursionError: JSON that nests too deep.
+_SILENCE = (
+    aiohttp.ClientError,
+    OSError,
+    TimeoutError,
+    ValidationError,
+    ValueError,
+    RecursionError,
+)
 
 
 @dataclass(slots=True)
@@ -71,7 +81,7 @@ class Workers:
         async with aiohttp.ClientSession(
             timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
         ) as client:
-            follow = asyncio.create_task(self._follow(client), name="follow-source")
+            follow = _start(self._follow(client), "follow-source")
             try:
                 yield
             finally:
@@ -112,21 +122,27 @@ class Workers:
             watched = self._watched.get(key)
             if watched is None:
                 watched = self._watched[key] = _Watched(record, endpoint)
-                watched.task = asyncio.create_task(
-                    self._keep_asking(client, key, watched), name=f"ask-{record.model.alias}"
+                watched.task = _start(
+                    self._keep_asking(client, key, watched), f"ask-{record.model.alias}"
                 )
             else:
-                changed = watched.endpoint != endpoint
-                watched.record, watched.endpoint = record, endpoint
-                if changed:
+                respecified = watched.record.spec_hash != record.spec_hash
+                if respecified and endpoint.supervisor_url is None:
+                    # What it said was read for another task and another name.
+                    self._observations.pop(key, None)
+                if respecified or watched.endpoint != endpoint:
                     watched.poke.set()
+                watched.record, watched.endpoint = record, endpoint
 
     async def _keep_asking(
         self, client: aiohttp.ClientSession, key: ObservationKey, watched: _Watched
     ) -> None:
         while True:
             watched.poke.clear()
+            asked_for = watched.record.spec_hash
             said = await self._ask(client, watched)
+            if watched.record.spec_hash != asked_for:
+                continue
             if said is not None and said != self._observations.get(key):
                 self._observations[key] = said
                 await self._rebuild()
@@ -147,7 +163,7 @@ class Workers:
             spec = record.model.spec
             model = (spec.endpoint.model if spec.endpoint else None) or record.model.alias
             return observe_external(json.loads(raw), model, spec.task)
-        except (aiohttp.ClientError, OSError, TimeoutError, ValidationError, ValueError) as error:
+        except _SILENCE as error:
             _log.debug("%s does not tell what it is: %s", record.model.alias, type(error).__name__)
             if endpoint.supervisor_url is not None:
                 return None
@@ -159,6 +175,18 @@ class Workers:
         )
         async with self._changed:
             self._changed.notify_all()
+
+
+def _start(work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+    task = asyncio.create_task(work, name=name)
+    task.add_done_callback(_report)
+    return task
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    # Such a task ends only by being cancelled. If it fails, the catalogue goes stale: say so now.
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("%s failed", task.get_name(), exc_info=error)
 
 
 def _pause(endpoint: Endpoint, said: Observation | None) -> float:

@@ -1,7 +1,7 @@
 """How many calls the engine works on: asked seldom, however often it is read.
 
 Every answer the engine posts, this one included, delays its noticing that a client of a call
-without streaming has gone. So one question at most every two seconds, shared by all readers.
+without streaming has gone. So readers share an answer until it is too old for them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-
-FRESH_SECONDS = 2.0
 
 
 class BusyGauge:
@@ -27,7 +25,7 @@ class BusyGauge:
         self._count = 0
         self._asked_at: float | None = None
 
-    async def read(self, fresh_seconds: float = FRESH_SECONDS) -> int:
+    async def read(self, fresh_seconds: float) -> int:
         """The count, asked anew when it is older than that.
 
         An engine that does not say is at work, on one call at least: the question waits in the

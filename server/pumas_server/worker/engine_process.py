@@ -30,9 +30,16 @@ class EngineProcess:
     """A running engine. Whoever starts it calls `stop` in the end."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, weights: PurePath, say: Callable[[str], None]
+        self,
+        process: asyncio.subprocess.Process,
+        output: asyncio.StreamReader,
+        transport: asyncio.BaseTransport,
+        weights: PurePath,
+        say: Callable[[str], None],
     ) -> None:
         self._process = process
+        self._output = output
+        self._transport = transport
         self._say = say
         self._log = EngineLog(weights)
         self._pump = asyncio.create_task(self._pass_on())
@@ -48,16 +55,29 @@ class EngineProcess:
 
         It dies with this process, and a terminal's Ctrl-C does not reach it.
         """
-        process = await asyncio.create_subprocess_exec(
-            *leashed(command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            process_group=0,
-            # Without it an abort spawns a debugger for a backtrace, which takes seconds.
-            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+        # A pipe of our own: asyncio's `wait` for a process waits for the end of its pipes too,
+        # and so for grandchildren that hold them.
+        output = asyncio.StreamReader()
+        read_end, write_end = os.pipe()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(output), os.fdopen(read_end, "rb", buffering=0)
         )
-        return cls(process, weights, say)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *leashed(command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                process_group=0,
+                # Without it an abort spawns a debugger for a backtrace, which takes seconds.
+                env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+            )
+        except BaseException:
+            transport.close()
+            raise
+        finally:
+            os.close(write_end)
+        return cls(process, output, transport, weights, say)
 
     @property
     def pid(self) -> int:
@@ -88,6 +108,7 @@ class EngineProcess:
                 await self._process.wait()
             await asyncio.wait({self._pump}, timeout=OUTPUT_SECONDS)
             self._pump.cancel()
+            self._transport.close()
 
     @staticmethod
     def _signal_end(send: Callable[[], None]) -> None:
@@ -95,9 +116,7 @@ class EngineProcess:
             send()
 
     async def _pass_on(self) -> None:
-        output = self._process.stdout
-        assert output is not None
-        while chunk := await output.read(CHUNK):
+        while chunk := await self._output.read(CHUNK):
             for line in self._log.feed(chunk):
                 self._say(line)
         for line in self._log.eof():

@@ -38,6 +38,7 @@ from pumas_server.worker.weights import Refused, check_source
 STARTING_POLL_SECONDS = 0.025
 HEALTH_POLL_SECONDS = 2.0
 DRAIN_POLL_SECONDS = 0.5
+BUSY_FRESH_SECONDS = 2.0
 SILENT_POLL_SECONDS = 1.0
 ENGINE_GRACE_SECONDS = 5.0
 FACT_ROUTES = ("/v1/models", "/props", "/slots")
@@ -71,8 +72,13 @@ class Supervisor:
 
     async def descriptor(self) -> PodDescriptor:
         """All that is known."""
-        serving = self._life.state in (PodState.READY, PodState.DRAINING)
-        busy = await self._gauge.read() if serving else 0
+        match self._life.state:
+            case PodState.READY:
+                busy = await self._gauge.read(BUSY_FRESH_SECONDS)
+            case PodState.DRAINING:
+                busy = await self._gauge.read(DRAIN_POLL_SECONDS)
+            case PodState.STARTING | PodState.FAILED:
+                busy = 0
         return PodDescriptor(
             spec_hash=self._spec.spec_hash,
             boot_id=self._life.boot_id,

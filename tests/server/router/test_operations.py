@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+
 from support.routers import RunningRouter, chat_operation, eventually, external, running_router
 from support.upstream import DONE, Conversation, ScriptedUpstream, chat, event, text
 

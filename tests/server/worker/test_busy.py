@@ -24,16 +24,16 @@ class Engine:
 
 async def test_at_most_one_question_in_two_seconds() -> None:
     engine = Engine(3, 0)
-    assert [await engine.gauge.read(), await engine.gauge.read()] == [3, 3]
+    assert [await engine.gauge.read(2), await engine.gauge.read(2)] == [3, 3]
     engine.now += 1.9
-    assert (await engine.gauge.read(), engine.asked) == (3, 1)
+    assert (await engine.gauge.read(2), engine.asked) == (3, 1)
     engine.now += 0.1
-    assert (await engine.gauge.read(), engine.asked) == (0, 2)
+    assert (await engine.gauge.read(2), engine.asked) == (0, 2)
 
 
 async def test_readers_at_the_same_time_share_it() -> None:
     engine = Engine(2)
-    assert await asyncio.gather(*(engine.gauge.read() for _ in range(5))) == [2] * 5
+    assert await asyncio.gather(*(engine.gauge.read(2) for _ in range(5))) == [2] * 5
     assert engine.asked == 1
 
 

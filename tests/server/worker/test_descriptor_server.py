@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+
 from pumas_crds.facts import PodDescriptor, PodState
 from pumas_server.worker import descriptor_server
 from pumas_server.worker.descriptor_server import CannotListen, DescriptorServer
@@ -75,9 +76,7 @@ async def test_no_http_request(request_bytes: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /" + b"x" * 100_000])
-async def test_a_request_that_never_ends_ends(
-    sent: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_request_that_never_ends_ends(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descriptor_server, "REQUEST_SECONDS", 0.1)
     async with serving(PodState.READY) as client:
         reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from pumas_server.worker.engine import EngineNotFound, find_engine
 
 

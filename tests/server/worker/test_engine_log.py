@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 import pytest
+
 from pumas_server.worker.engine_log import LINE_LIMIT, EngineLog, exit_sentence
 
 MODEL = PurePath("/srv/my models/tiny chat.gguf")

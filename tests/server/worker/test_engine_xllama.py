@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from pumas_server.worker.engine_xllama import build_params
 from support.worker import KEY, free_ports, until
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+
 from pumas_server.worker.exchange import Answer, NoAnswer, exchange
 from support.worker import free_ports
 

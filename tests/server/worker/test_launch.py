@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pumas_crds.facts import FileFacts
 from pumas_crds.served_model import Engine, Source
 from pumas_crds.vocabulary import EngineMode, Runtime, pod_in_flight
@@ -43,12 +44,40 @@ def value(command: list[str], flag: str) -> str:
 
 
 def test_the_whole_command_of_a_generating_engine() -> None:
-    assert command(EngineMode.GENERATE, context_tokens=1024, parallel=2) == (
-        "llama-server -m /models/chat.gguf -a team/chat --host 10.0.0.7 --port 8080"
-        " --api-key-file /run/pumas/key/engine-key -c 2048 -np 2 -kvu --kv-unified-per-slot 1024"
-        " --cache-ram 512 --metrics --slots --jinja --no-context-shift --no-ui --offline"
-        " --threads-http 32 --timeout 31536000 -t 3"
-    ).split(" ")
+    assert command(EngineMode.GENERATE, context_tokens=1024, parallel=2) == [
+        "llama-server",
+        "-m",
+        "/models/chat.gguf",
+        "-a",
+        "team/chat",
+        "--host",
+        "10.0.0.7",
+        "--port",
+        "8080",
+        "--api-key-file",
+        "/run/pumas/key/engine-key",
+        "-c",
+        "2048",
+        "-np",
+        "2",
+        "-kvu",
+        "--kv-unified-per-slot",
+        "1024",
+        "--cache-ram",
+        "512",
+        "--metrics",
+        "--slots",
+        "--jinja",
+        "--no-context-shift",
+        "--no-ui",
+        "--offline",
+        "--threads-http",
+        "32",
+        "--timeout",
+        "31536000",
+        "-t",
+        "3",
+    ]
 
 
 @pytest.mark.parametrize(

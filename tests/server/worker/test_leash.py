@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from pumas_server.worker import leash
 from pumas_server.worker.leash import EXIT_NOT_FOUND, EXIT_PARENT_GONE, leashed
 from support.worker import is_running, until

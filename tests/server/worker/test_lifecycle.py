@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from pumas_crds.facts import Fault, PodState
 from pumas_crds.vocabulary import Reason
 from pumas_server.worker.lifecycle import (
@@ -92,9 +93,7 @@ def test_a_silent_engine_is_given_up_after_a_minute_and_not_before(state: Life) 
 
 
 def test_one_answer_ends_the_silence() -> None:
-    life = live(
-        Started(0, "b"), Answered(1), HealthAsked(10, False), HealthAsked(60, True)
-    )
+    life = live(Started(0, "b"), Answered(1), HealthAsked(10, False), HealthAsked(60, True))
     assert advance(life, HealthAsked(80, alive=False))[1] == Wait()
 
 

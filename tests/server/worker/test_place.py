@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
 
 SPEC = {"alias": "m", "runtime": "llama.cpp", "source": {"path": "/m.gguf"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from pumas_crds.facts import FileFacts, RuntimeFacts
 from pumas_crds.vocabulary import EngineMode
 from pumas_server.worker.runtime import runtime_facts
@@ -63,9 +64,7 @@ def facts(**members: Any) -> RuntimeFacts:
         (
             EngineMode.EMBED,
             (models(["text"], ["text"], 384), props(1, context=512), slots(512)),
-            facts(
-                slots=1, context_tokens=512, output_modalities=("vector",), embedding_width=384
-            ),
+            facts(slots=1, context_tokens=512, output_modalities=("vector",), embedding_width=384),
         ),
         (
             EngineMode.RERANK,

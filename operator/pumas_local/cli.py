@@ -1,0 +1,114 @@
+"""The `pumas` command. Every failure is one sentence on stderr and a non-zero exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DISTRIBUTION = "pumas-serving"
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def build_info() -> dict[str, object]:
+    """Build and protocol identity; no route reports another."""
+    from pumas_crds.facts import DESCRIPTOR_VERSION
+    from pumas_crds.vocabulary import API_VERSION
+    from pumas_server.contract.registry import SUPPORTED_CONTRACT_VERSIONS
+
+    return {
+        "name": DISTRIBUTION,
+        "version": version(DISTRIBUTION),
+        "supported_contract_versions": list(SUPPORTED_CONTRACT_VERSIONS),
+        "api_version": API_VERSION,
+        "descriptor_version": DESCRIPTOR_VERSION,
+        "engine": _engine_version(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()}-{platform.machine()}".lower(),
+    }
+
+
+def _engine_version() -> str | None:
+    try:
+        return f"xllamacpp {version('xllamacpp')}"
+    except PackageNotFoundError:
+        return None
+
+
+def _print_build_info(wanted: bool) -> None:
+    if wanted:
+        typer.echo(json.dumps(build_info()))
+        raise typer.Exit
+
+
+@app.callback()
+def pumas(
+    build_info: Annotated[
+        bool,
+        typer.Option(
+            "--build-info",
+            callback=_print_build_info,
+            is_eager=True,
+            help="Print what this build is, as one JSON object.",
+        ),
+    ] = False,
+) -> None:
+    """Serve models as typed, honest operations."""
+
+
+@app.command()
+def serve(
+    manifests: Annotated[
+        list[Path], typer.Argument(metavar="MANIFEST...", help="YAML files to serve.")
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
+    data: Annotated[Path | None, typer.Option(help="Folder for run files and caches.")] = None,
+    max_in_flight: Annotated[
+        int, typer.Option(min=1, help="Calls that are admitted at once.")
+    ] = 1024,
+    prompt: Annotated[
+        str | None, typer.Option(help="Stream one completion of this text to the terminal.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --prompt: exit after that answer.")
+    ] = False,
+) -> None:
+    """Serve the models of the given manifests on this machine until Ctrl-C."""
+    from pumas_local.manifest_files import ManifestError
+    from pumas_local.serve import CannotServe, ServeOptions
+    from pumas_local.serve import serve as run
+
+    if once and prompt is None:
+        raise typer.BadParameter("--once needs --prompt", param_hint="--once")
+    options = ServeOptions(
+        manifests, host, port, data or default_data_folder(), max_in_flight, prompt, once
+    )
+    try:
+        status = run(options)
+    except (ManifestError, CannotServe) as error:
+        typer.echo(f"pumas: {error}", err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        name = f" ({error.filename})" if error.filename else ""
+        typer.echo(f"pumas: {error.strerror}{name}; choose another folder with --data.", err=True)
+        raise typer.Exit(1) from None
+    raise typer.Exit(status)
+
+
+def default_data_folder() -> Path:
+    """Where this user's state belongs."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "pumas"
+
+
+def main() -> None:
+    """The entry point of `pumas`."""
+    sys.exit(app())

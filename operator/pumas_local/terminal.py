@@ -1,0 +1,99 @@
+"""What a person sees of `pumas serve`: calm lines, one table, commands to go on with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pumas_server.contract.descriptors import Available
+from pumas_server.router.catalog import Row
+
+_STYLES = {"loaded": "green", "failed": "red", "loading": "yellow"}
+
+
+class Terminal:
+    """Writes to the person at the terminal. Colour only where there is one."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=True)
+
+    def say(self, sentence: str) -> None:
+        """One line."""
+        self._console.print(Text(sentence))
+
+    def write(self, piece: str) -> None:
+        """A piece of streamed text, as it comes."""
+        self._console.file.write(piece)
+        self._console.file.flush()
+
+    def change(self, row: Row, seconds: float) -> None:
+        """One line on a model whose state changed."""
+        line = Text(f"{seconds:6.1f} s  {row.alias}  ")
+        line.append(row.load_state, _STYLES.get(row.load_state, ""))
+        if row.error is not None:
+            line.append(f"  {row.error.reason}: {row.error.message}")
+        self._console.print(line)
+
+    def table(self, rows: Sequence[Row]) -> None:
+        """The served models and what each can do now."""
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+        for heading in ("MODEL", "PROFILE", "STATE", "CONTEXT", "AVAILABLE CAPABILITIES"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            state = Text(row.load_state, _STYLES.get(row.load_state, ""))
+            context = str(row.facts.context_tokens) if row.facts.context_tokens else "-"
+            table.add_row(row.alias, row.profile, state, context, _capabilities(row))
+        self._console.print()
+        self._console.print(table)
+        self._console.print()
+
+    def commands(self, url: str, row: Row) -> None:
+        """Commands that go on from here."""
+        self.say("Go on with:")
+        for command in build_commands(url, row):
+            self.say(f"  {command}")
+
+
+def _capabilities(row: Row) -> str:
+    names = available(row)
+    if names:
+        return ", ".join(names)
+    if row.error is not None:
+        return f"none ({row.error.reason})"
+    reasons = {
+        d.availability.reason for d in row.descriptors if d.availability.state != "available"
+    }
+    return f"none ({', '.join(sorted(reasons))})"
+
+
+def available(row: Row) -> list[str]:
+    """Names of the capabilities that can be used now."""
+    return [d.capability for d in row.descriptors if isinstance(d.availability, Available)]
+
+
+def build_commands(url: str, row: Row) -> list[str]:
+    """One curl line for discovery and one for each way to ask."""
+    operation = json.dumps(
+        {
+            "contract_version": 1,
+            "request_id": "example:1",
+            "model": row.alias,
+            "capability": "text_generation",
+            "input": {"kind": "text", "text": "Once upon a time"},
+            "output": "text",
+            "options": {"kind": "text_generation", "max_tokens": 32},
+        }
+    )
+    completion = json.dumps(
+        {"model": row.alias, "prompt": "Once upon a time", "max_tokens": 32, "stream": True}
+    )
+    return [
+        f"curl -s {url}/v1/served-models",
+        f"curl -s {url}/v1/model-operations -d {shlex.quote(operation)}",
+        f"curl -sN {url}/v1/completions -d {shlex.quote(completion)}",
+    ]
