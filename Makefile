@@ -55,5 +55,8 @@ bench: install $(GEMMA) ## measure ours beside the engine alone
 generate: install ## write the generated files: CRDs
 	@$(BIN)/python -m pumas_crds
 
+fresh: ## all of it again, from a clone of what is committed in an empty home folder
+	@scripts/fresh.sh
+
 clean: ## remove what the other verbs made
 	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .hypothesis

@@ -22,7 +22,7 @@ class Closed(BaseModel):
         populate_by_name=True,
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
+        defer_build=True,
     )
 
 
@@ -34,7 +34,7 @@ class Open(BaseModel):
         populate_by_name=True,
         extra="ignore",
         frozen=True,
-        use_attribute_docstrings=True,
+        defer_build=True,
     )
 
 

@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 from pydantic import BaseModel
 
+from pumas_crds.descriptions import describe_fields
+
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Schema: TypeAlias = "dict[str, Json]"
 Rule: TypeAlias = tuple[str, str]
@@ -228,6 +230,7 @@ def _ordered(node: Schema) -> Schema:
 
 def _document(model: type[BaseModel]) -> tuple[Schema, Mapping[str, Schema]]:
     """A model's JSON Schema, and the definitions that its references name."""
+    describe_fields(model)
     document: Schema = model.model_json_schema(by_alias=True, mode="validation")
     return document, _objects(document.pop("$defs", {}))
 

@@ -33,7 +33,7 @@ def _rules(*rules: tuple[str, str]) -> ConfigDict:
         populate_by_name=True,
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
+        defer_build=True,
         json_schema_extra={
             "x-kubernetes-validations": [{"rule": r, "message": m} for r, m in rules]
         },

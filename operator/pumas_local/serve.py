@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -101,6 +102,9 @@ async def _route(
     stop: asyncio.Event,
     began: float,
 ) -> int:
+    # In a thread: the loop goes on with the pods, which need it between fetching and serving.
+    for module in ("pumas_local.terminal", "pumas_server.router.server"):
+        await asyncio.to_thread(import_module, module)
     from pumas_local.terminal import Terminal
     from pumas_server.router.app import Router
     from pumas_server.router.server import serving

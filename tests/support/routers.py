@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import pytest
+from yarl import URL
 
 from pumas_crds.served_model import ServedModel
 from pumas_server.router.app import Router
@@ -77,11 +81,44 @@ class RunningRouter:
 
     async def operate(self, body: Any) -> tuple[int, Any]:
         """POST a model operation; status and decoded answer."""
-        raw = body if isinstance(body, bytes) else None
-        async with self.client.post(
-            "/v1/model-operations", data=raw, json=None if raw is not None else body
-        ) as answer:
-            return answer.status, await answer.json()
+        status, _, raw = await self.post("/v1/model-operations", body)
+        return status, json.loads(raw)
+
+    async def stream(self, body: Any) -> list[tuple[str, Any]]:
+        """POST a streamed model operation; its records as (event, data)."""
+        status, headers, raw = await self.post("/v1/model-operations", {**body, "stream": True})
+        assert status == 200, raw
+        assert headers["content-type"] == "text/event-stream"
+        assert headers["cache-control"] == "no-cache"
+        return records(raw)
+
+    async def post(self, path: str, body: Any, **headers: str) -> tuple[int, Any, bytes]:
+        """POST bytes, or a value as JSON; status, headers and bytes of the answer."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        async with self.client.post(path, data=io.BytesIO(raw), headers=headers) as answer:
+            return answer.status, answer.headers, await answer.read()
+
+    async def get(self, path: str) -> tuple[int, Any, bytes]:
+        """GET; the path goes out as it is written."""
+        async with self.client.get(URL(path, encoded=True)) as answer:
+            return answer.status, answer.headers, await answer.read()
+
+    @asynccontextmanager
+    async def raw(
+        self, path: str, body: Any, announced: int | None = None
+    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A POST on a socket of its own, which the test may leave as it likes."""
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**26)
+        try:
+            length = len(sent) if announced is None else announced
+            head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"
+            writer.write(head.encode() + sent)
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def idle(self) -> None:
         """Wait until no session is open; then no permit may be left."""
@@ -128,9 +165,18 @@ def chat_operation(**changes: Any) -> dict[str, Any]:
     return {k: v for k, v in body.items() if v is not ...}
 
 
-async def eventually(holds: Callable[[], bool], seconds: float = 5) -> None:
-    """Poll a condition with a deadline."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not holds():
-        assert asyncio.get_running_loop().time() < deadline, "it did not come true in time"
-        await asyncio.sleep(0.005)
+def records(raw: bytes) -> list[tuple[str, Any]]:
+    """The records of a contract stream. Fails on anything that is not one."""
+    *whole, rest = raw.decode().split("\n\n")
+    assert rest == "", raw[-200:]
+    found = []
+    for record in whole:
+        name, data = record.split("\n")
+        value = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {value['kind']}"
+        found.append((value["kind"], value))
+    return found
+
+
+#: For modules whose tests share a router: a router lives in one loop.
+SHARED_LOOP = pytest.mark.asyncio(loop_scope="module")

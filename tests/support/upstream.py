@@ -131,11 +131,17 @@ class ScriptedUpstream:
 
     script: Script = say_hello
     models: Any = field(default_factory=lambda: MODELS)
+    listing: Script | None = None
+    """What answers GET instead of the list of `models`."""
     seen: list[Seen] = field(default_factory=list)
+    uses: list[int] = field(default_factory=list)
+    """POSTs by connection, in the order in which the connections came."""
+    max_uses: int = 1_000_000
+    """POSTs after which a connection is closed."""
+    asked: int = 0
+    """GETs that came."""
     port: int = 0
-    connections: int = 0
     open_connections: int = 0
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
@@ -161,23 +167,31 @@ class ScriptedUpstream:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
         self.open_connections += 1
+        connection = len(self.uses)
+        self.uses.append(0)
         try:
             while True:
                 request = await _read_request(reader)
                 if request is None:
                     return
                 if request.method == "GET":
+                    self.asked += 1
+                    if self.listing is not None:
+                        talk = Conversation(request, reader, writer)
+                        await self.listing(talk)
+                        if not talk.keep:
+                            return
+                        continue
                     status = 200 if request.path == "/v1/models" else 404
                     body = json.dumps(self.models).encode()
                     await Conversation(request, reader, writer).whole(status, body)
                     continue
                 self.seen.append(request)
-                self.changed.set()
+                self.uses[connection] += 1
                 talk = Conversation(request, reader, writer)
                 await self.script(talk)
-                if not talk.keep:
+                if not talk.keep or self.uses[connection] >= self.max_uses:
                     return
         except ConnectionError:
             return

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from pumas_server.contract.bounds import MAX_MODEL_BYTES, TEMPERATURE_MAX, TOP_P_MAX, U32_MAX
-from pumas_server.contract.complaint import Complaint, explain
+from pumas_server.contract.complaint import Complaint, explain, tag
 from pumas_server.contract.errors import invalid
 
 
@@ -129,28 +129,28 @@ UNREAD_OPTIONS = frozenset(
 def _tagger(read: frozenset[str], unread: frozenset[str]) -> Any:
     """A discriminator by `kind` that knows the words we do not read."""
 
-    def tag(value: Any) -> str | None:
+    def tag_of(value: Any) -> str | None:
         kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
         if not isinstance(kind, str):
             return None
-        return "unread" if kind in unread else kind if kind in read else None
+        return tag("unread") if kind in unread else tag(kind) if kind in read else None
 
     expected = ", ".join(sorted(read | unread))
     return Discriminator(
-        tag,
+        tag_of,
         custom_error_type="kind",
         custom_error_message=f"needs a `kind`, one of: {expected}",
     )
 
 
 Part = Annotated[
-    Annotated[TextPart, Tag("text")] | Annotated[Unread, Tag("unread")],
+    Annotated[TextPart, Tag(tag("text"))] | Annotated[Unread, Tag(tag("unread"))],
     _tagger(frozenset({"text"}), UNREAD_PARTS),
 ]
 
 
 def _content_tag(value: Any) -> str:
-    return "parts" if isinstance(value, list | tuple) else "string"
+    return tag("parts" if isinstance(value, list | tuple) else "string")
 
 
 class Message(Strict):
@@ -158,7 +158,8 @@ class Message(Strict):
 
     role: Literal["system", "user", "assistant"]
     content: Annotated[
-        Annotated[Text, Tag("string")] | Annotated[list[Part], Field(min_length=1), Tag("parts")],
+        Annotated[Text, Tag(tag("string"))]
+        | Annotated[list[Part], Field(min_length=1), Tag(tag("parts"))],
         Discriminator(_content_tag),
     ]
 
@@ -178,9 +179,9 @@ class MessagesInput(Strict):
 
 
 Input = Annotated[
-    Annotated[TextInput, Tag("text")]
-    | Annotated[MessagesInput, Tag("messages")]
-    | Annotated[Unread, Tag("unread")],
+    Annotated[TextInput, Tag(tag("text"))]
+    | Annotated[MessagesInput, Tag(tag("messages"))]
+    | Annotated[Unread, Tag(tag("unread"))],
     _tagger(frozenset({"text", "messages"}), UNREAD_INPUTS),
 ]
 
@@ -195,7 +196,7 @@ class TextOptions(Strict):
 
 
 Options = Annotated[
-    Annotated[TextOptions, Tag("text_generation")] | Annotated[Unread, Tag("unread")],
+    Annotated[TextOptions, Tag(tag("text_generation"))] | Annotated[Unread, Tag(tag("unread"))],
     _tagger(frozenset({"text_generation"}), UNREAD_OPTIONS),
 ]
 
@@ -222,4 +223,4 @@ def parse(document: dict[str, Any]) -> Operation:
     try:
         return Operation.model_validate(document)
     except ValidationError as error:
-        raise invalid(explain(error, document)) from None
+        raise invalid(explain(error)) from None

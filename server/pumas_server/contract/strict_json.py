@@ -18,8 +18,8 @@ from pumas_server.contract.bounds import MAX_DEPTH
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
-#: Digits past which no double can hold an integer; beyond it we do not even convert.
-_MAX_INTEGER_DIGITS = 310
+#: Digits up to which every integer is within a double.
+_SAFE_DIGITS = 308
 
 
 class Unreadable(Exception):
@@ -52,8 +52,7 @@ def read_document(raw: bytes) -> Document:
         last = pairs
         members = dict(pairs)
         if duplicate is None and len(members) != len(pairs):
-            names = [name for name, _ in pairs]
-            duplicate = next(name for name in names if names.count(name) > 1)
+            duplicate = _first_repeated(pairs)
         return members
 
     try:
@@ -97,7 +96,19 @@ def _refuse_constant(literal: str) -> NoReturn:
 
 
 def _bounded_integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _MAX_INTEGER_DIGITS else math.inf
+    # What overflows a double is no number to anybody: infinite here, and named as a flaw.
+    if len(digits) <= _SAFE_DIGITS or math.isfinite(float(digits)):
+        return int(digits)
+    return math.inf
+
+
+def _first_repeated(pairs: Sequence[tuple[str, Any]]) -> str | None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _find_flaw(root: Any) -> str | None:

@@ -89,7 +89,7 @@ class Router:
         self.sessions.shutdown()
 
     def _build_cold(self) -> FastAPI:
-        app = FastAPI(title="Pumas Serving", docs_url=None, redoc_url=None, redirect_slashes=False)
+        app = FastAPI(title="Pumas Serving", openapi_url=None, redirect_slashes=False)
         app.include_router(discovery_routes(self.workers))
         for path, hot in self._hot.items():
             # Known to the framework only so that other methods are answered 405 with Allow.

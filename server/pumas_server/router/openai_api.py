@@ -265,7 +265,8 @@ def _require(row: Row, capability: Capability, path: str) -> None:
 
 def _request_headers(scope: Scope) -> dict[str, str]:
     found = ((name, header(scope, name)) for name in _FORWARDED_REQUEST_HEADERS)
-    return {name.decode(): value.decode("latin-1") for name, value in found if value is not None}
+    # None of the three has a meaning outside ASCII.
+    return {n.decode(): v.decode() for n, v in found if v is not None and v.isascii()}
 
 
 def _response_headers(response: aiohttp.ClientResponse) -> Headers:

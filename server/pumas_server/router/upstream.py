@@ -17,6 +17,7 @@ import io
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from typing import cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -92,7 +93,9 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self) -> None:
         super().__init__(limit=0, keepalive_timeout=IDLE_SECONDS)
-        self._factory = functools.partial[ResponseHandler](_Wire, loop=self._loop)
+        self._factory = cast(
+            "functools.partial[ResponseHandler]", functools.partial(_Wire, loop=self._loop)
+        )
 
     async def connect(
         self,

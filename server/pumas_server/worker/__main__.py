@@ -5,6 +5,7 @@ Each command is imported only when it is asked for: `fetch` does not pay for the
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -16,6 +17,9 @@ def main(arguments: list[str]) -> int:
 
             return fetch()
         case ["serve"]:
+            # PID 1 has no default action for SIGTERM: until the supervisor takes it over, a stop
+            # would be lost. Nothing runs yet that would have to be ended first.
+            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
             from pumas_server.worker.supervisor import main as serve
 
             return serve()

@@ -1,0 +1,74 @@
+"""The README's commands do what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import psutil
+import pytest
+
+from support.readme import ROOT, at_terminal, missing, steps
+
+README = (ROOT / "README.md").read_text()
+
+#: Run by whoever runs this test; running them again would be running it within itself.
+NOT_AGAIN = ("make install", "make test", "make check")
+
+
+def pumas_processes() -> list[str]:
+    """Command lines of every process that belongs to the README's model."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or ())
+        if "gemma" in line and ("pumas" in line or "llama" in line):
+            found.append(line)
+    return found
+
+
+@pytest.mark.xdist_group("readme")
+def test_readme_commands() -> None:
+    wanted = steps(README)
+    assert [s.command for s in wanted[:2]] == ["make install", "make run"]
+    with at_terminal("make run") as serving:
+        serving.read_until("curl -sN", 150)
+        for step in wanted:
+            if step.command in NOT_AGAIN:
+                continue
+            if step.command == "make run":
+                output = serving.output
+            else:
+                output = subprocess.run(
+                    ["bash", "-c", step.command],
+                    cwd=ROOT,
+                    capture_output=True,
+                    text=True,
+                    timeout=100,
+                ).stdout
+            line = missing(step.shown, output)
+            assert line is None, f"`{step.command}` did not print {line!r}; it printed:\n{output}"
+        assert serving.interrupt() == 0, serving.output
+    assert pumas_processes() == []
+
+
+@pytest.mark.xdist_group("readme")
+def test_make_run_once() -> None:
+    done = subprocess.run(
+        ["make", "run", "ONCE=1", "PORT=0"],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.fullmatch(r"completion: .+", done.stdout.splitlines()[-1])
+    assert pumas_processes() == []
+
+
+def test_links_lead_somewhere() -> None:
+    for name in ("README.md", "ARCHITECTURE.md", "docs/local.md"):
+        page = ROOT / name
+        for target in re.findall(r"\]\(([^)#][^)]*)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{name} links to {target}"
