@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pumas_server.router.catalog import Catalog, Row
 
 #: How long a fault that may pass (an engine that ended) is given before `--prompt` gives up.
-PASSING_FAULT_SECONDS = 10.0
+PASSING_FAULT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,8 @@ class ScriptedUpstream:
 
     script: Script = say_hello
     models: Any = field(default_factory=lambda: MODELS)
+    reads_bodies: bool = True
+    """Without it a script gets a request whose body is still on its way."""
     listing: Script | None = None
     """What answers GET instead of the list of `models`."""
     seen: list[Seen] = field(default_factory=list)
@@ -172,7 +174,7 @@ class ScriptedUpstream:
         self.uses.append(0)
         try:
             while True:
-                request = await _read_request(reader)
+                request = await _read_request(reader, self.reads_bodies)
                 if request is None:
                     return
                 if request.method == "GET":
@@ -200,7 +202,7 @@ class ScriptedUpstream:
             writer.close()
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
+async def _read_request(reader: asyncio.StreamReader, with_body: bool) -> Seen | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -208,5 +210,6 @@ async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
     first, *lines = head.split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines if line)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    length = int(headers.get("content-length", "0")) if with_body else 0
+    body = await reader.readexactly(length)
     return Seen(method, path, headers, body)

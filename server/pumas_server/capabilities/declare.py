@@ -125,7 +125,7 @@ def _unavailable(
 
 def _bounds(row: Row, facts: Facts) -> tuple[OptionBound, ...]:
     if row.options != "text_generation":
-        return ()
+        return row.fixed_bounds
     return (
         OptionBound(option="max_tokens", minimum=1, maximum=facts.context_tokens or U32_MAX),
         OptionBound(option="temperature", minimum=0, maximum=TEMPERATURE_MAX),

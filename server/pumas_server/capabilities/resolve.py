@@ -36,7 +36,7 @@ class _Wish:
     words: str
     """The input in a sentence."""
     read: bool = True
-    """False when its input or options are of a kind that this release does not read."""
+    """False when it is of a kind that this release does not read."""
 
 
 _UNREAD_FORMATS: Mapping[str, frozenset[str]] = {
@@ -56,19 +56,23 @@ def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descript
     A named capability that disagrees with the rest of the request is a malformed request (400);
     without a name the same disagreement means that the model has no such operation (422). A match
     that is unavailable keeps its own reason (503); several available ones are ambiguous (409).
+    Options never choose: of another kind than the resolved capability's, they are malformed (400).
     """
     wish = _wish(operation)
     by_capability = {d.capability: d for d in descriptors}
     if operation.capability is not None:
         _agree(ROW_OF[operation.capability], operation, wish)
-        candidates = [by_capability[operation.capability]]
+        named = by_capability.get(operation.capability)
+        candidates = [named] if named is not None else []
     else:
         # A capability that the model does not mean to offer is no candidate: were it one, every
         # wrong request would be called unavailable, and wait for a day that never comes.
         candidates = [
-            by_capability[row.capability]
+            descriptor
             for row in ROWS
-            if _matches(row, operation, wish) and not _mismatched(by_capability[row.capability])
+            if (descriptor := by_capability.get(row.capability)) is not None
+            and _matches(row, operation, wish)
+            and not _mismatched(descriptor)
         ]
     if not candidates:
         raise ContractError(
@@ -90,19 +94,19 @@ def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descript
             Code.AMBIGUOUS_OPERATION,
             f"several capabilities carry out this request; name one as `capability`: {names}",
         )
+    _agree_on_options(ROW_OF[available[0].capability], operation)
     _within_bounds(operation, available[0])
     return available[0]
 
 
 def _wish(operation: Operation) -> _Wish:
-    read = not isinstance(operation.options, Unread)
     match operation.input:
         case TextInput():
-            return _Wish(frozenset({"text"}), "text", read)
+            return _Wish(frozenset({"text"}), "text")
         case MessagesInput(messages=messages):
             if any(_holds_media(message) for message in messages):
                 return _Wish(frozenset({"messages_image"}), "messages with media parts", False)
-            return _Wish(frozenset({"messages_text"}), "messages", read)
+            return _Wish(frozenset({"messages_text"}), "messages")
         case Unread(kind=kind):
             return _Wish(_UNREAD_FORMATS[kind], kind, False)
         case _ as never:
@@ -124,7 +128,6 @@ def _matches(row: Row, operation: Operation, wish: _Wish) -> bool:
         _takes(row, wish)
         and operation.output in row.output_formats
         and operation.semantic_task in (None, row.semantic_task)
-        and (operation.options is None or operation.options.kind == row.options)
         and (row.streams or not operation.stream)
     )
 
@@ -148,10 +151,14 @@ def _agree(row: Row, operation: Operation, wish: _Wish) -> None:
         )
     if operation.semantic_task not in (None, row.semantic_task):
         raise invalid(f"the semantic_task of {name} is {row.semantic_task}")
-    if operation.options is not None and operation.options.kind != row.options:
-        raise invalid(f"the options of {name} are of kind {row.options}")
+    _agree_on_options(row, operation)
     if operation.stream and not row.streams:
         raise invalid(f"`stream` is for text generation; {name} does not stream")
+
+
+def _agree_on_options(row: Row, operation: Operation) -> None:
+    if operation.options is not None and operation.options.kind != row.options:
+        raise invalid(f"`options` of capability {row.capability} are of kind {row.options}")
 
 
 def _unavailable(candidates: Sequence[Descriptor]) -> ContractError:

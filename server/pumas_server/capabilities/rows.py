@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pumas_server.contract.descriptors import UnavailableReason
+from pumas_server.contract.descriptors import OptionBound, UnavailableReason
 from pumas_server.contract.request import Capability, Output, SemanticTask
 
 
@@ -32,6 +32,8 @@ class Row:
     streams: bool = False
     missing: UnavailableReason = UnavailableReason.UNSUPPORTED_ADAPTER
     """Why it is unavailable while `adapter` is False."""
+    fixed_bounds: tuple[OptionBound, ...] = ()
+    """Bounds that no model and no runtime changes."""
 
     def accepts(self, format_: str) -> bool:
         """Whether an input of that format can be this capability's."""
@@ -92,6 +94,7 @@ ROWS: tuple[Row, ...] = (
         produces=("text",),
         options="audio_transcription",
         missing=UnavailableReason.UNQUALIFIED_AUDIO_RUNTIME,
+        fixed_bounds=(OptionBound(option="max_output_tokens", minimum=512, maximum=512),),
     ),
     Row(
         Capability.AUDIO_CLASSIFICATION,

@@ -22,9 +22,18 @@ class Complaint(PydanticCustomError):
         return super().__new__(cls, "complaint", words.replace("{", "{{").replace("}", "}}"))
 
 
+#: What a pattern ends with; `$` would let a line feed pass behind it.
+END = r"\z"
+
+
 def tag(word: str) -> str:
     """The name of a union's arm; spelled so that the path of a field can leave it out."""
     return f"<{word}>"
+
+
+def unknown_field(name: str) -> PydanticCustomError:
+    """The finding that a closed record holds `name`."""
+    return PydanticCustomError("unknown_field", "unknown field", {"name": name})
 
 
 _NEEDS = {
@@ -40,7 +49,7 @@ _NEEDS = {
 def explain(error: ValidationError) -> str:
     """One sentence on the first finding, unknown fields first: they are the likeliest cause."""
     details = error.errors(include_url=False, include_input=False)
-    unknown = [d for d in details if d["type"] == "extra_forbidden"]
+    unknown = [d for d in details if d["type"] == "unknown_field"]
     return _sentence((unknown or details)[0])
 
 
@@ -48,10 +57,9 @@ def _sentence(detail: ErrorDetails) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
     place = _path(detail["loc"])
     match kind:
-        case "extra_forbidden":
-            *parents, name = detail["loc"]
-            where = f" in {quoted(_path(parents))}" if parents else ""
-            return f"unknown field {quoted(str(name))}{where}"
+        case "unknown_field":
+            where = f" in {quoted(place)}" if place else ""
+            return f"unknown field {quoted(context['name'])}{where}"
         case "missing":
             return f"missing field {quoted(place)}"
         case "literal_error" | "enum":
@@ -63,7 +71,8 @@ def _sentence(detail: ErrorDetails) -> str:
         case "too_short":
             return f"{quoted(place)} needs at least {context['min_length']} item"
         case "string_pattern_mismatch":
-            return f"{quoted(place)} needs to match {context['pattern'].replace('\\z', '$')}"
+            pattern = context["pattern"].removeprefix("^").removesuffix(END)
+            return f"{quoted(place)} needs to match {pattern}"
         case "complaint" | "kind":
             return f"{quoted(place)} {detail['msg']}"
         case _:

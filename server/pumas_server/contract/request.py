@@ -10,7 +10,7 @@ are known words: they parse to `Unread`, and resolution answers for them (503), 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,10 +21,11 @@ from pydantic import (
     Field,
     Tag,
     ValidationError,
+    model_validator,
 )
 
 from pumas_server.contract.bounds import MAX_MODEL_BYTES, TEMPERATURE_MAX, TOP_P_MAX, U32_MAX
-from pumas_server.contract.complaint import Complaint, explain, tag
+from pumas_server.contract.complaint import END, Complaint, explain, tag, unknown_field
 from pumas_server.contract.errors import invalid
 
 
@@ -102,6 +103,23 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+    _known: ClassVar[frozenset[str]]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep the names of the fields at hand."""
+        super().__pydantic_init_subclass__(**kwargs)
+        cls._known = frozenset(cls.model_fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _closed(cls, value: Any) -> Any:
+        # The first unknown field is told and the rest not read: a body of a million of them (or
+        # of a million bad items: `fail_fast`) would cost gigabytes of findings otherwise.
+        if isinstance(value, dict) and not value.keys() <= cls._known:
+            raise unknown_field(next(name for name in value if name not in cls._known))
+        return value
+
 
 class TextPart(Strict):
     """A piece of message text."""
@@ -159,7 +177,7 @@ class Message(Strict):
     role: Literal["system", "user", "assistant"]
     content: Annotated[
         Annotated[Text, Tag(tag("string"))]
-        | Annotated[list[Part], Field(min_length=1), Tag(tag("parts"))],
+        | Annotated[list[Part], Field(min_length=1, fail_fast=True), Tag(tag("parts"))],
         Discriminator(_content_tag),
     ]
 
@@ -175,7 +193,7 @@ class MessagesInput(Strict):
     """A conversation."""
 
     kind: Literal["messages"]
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Annotated[list[Message], Field(min_length=1, fail_fast=True)]
 
 
 Input = Annotated[
@@ -205,9 +223,9 @@ class Operation(Strict):
     """One well-formed request of contract v1."""
 
     contract_version: Literal[1]
-    request_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}\z")]
+    request_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}" + END)]
     model: Annotated[str, AfterValidator(_identity)]
-    profile: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}\z")] | None = None
+    profile: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}" + END)] | None = None
     input: Input
     output: Annotated[Output, Field(strict=False)]
     capability: Annotated[

@@ -10,7 +10,11 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pumas_server.contract.bounds import CONTRACT_VERSION, MAX_STREAM_EVENT_BYTES
+from pumas_server.contract.bounds import (
+    CONTRACT_VERSION,
+    FAILED_RECORD_RESERVE,
+    MAX_STREAM_EVENT_BYTES,
+)
 from pumas_server.contract.errors import Code, ContractError, Outcome, error_member
 from pumas_server.contract.request import Capability
 
@@ -75,8 +79,18 @@ def completed_record(request_id: str, reason: FinishReason) -> bytes:
 
 
 def failed_record(request_id: str, error: ContractError) -> bytes:
-    """The end of a stream that failed. After headers the outcome is always unknown."""
-    member = error_member(error.code, Outcome.UNKNOWN, error.message)
+    """The end of a stream that failed. After headers the outcome is always unknown.
+
+    It fits what is kept free for it: a message that does not is cut.
+    """
+    message = error.message
+    while len(record := _failed(request_id, error.code, message)) > FAILED_RECORD_RESERVE:
+        message = message[: len(message) * 7 // 8 - 1] + "…"
+    return record
+
+
+def _failed(request_id: str, code: Code, message: str) -> bytes:
+    member = error_member(code, Outcome.UNKNOWN, message)
     return _record("failed", {"request_id": request_id, "error": member})
 
 

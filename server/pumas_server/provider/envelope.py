@@ -72,10 +72,7 @@ def _members(text: str) -> list[tuple[str, object, tuple[int, int]]]:
         name, position = scanstring(text, position + 1, True)
         position = _expect(text, _skip(text, position), ":")
         start = _skip(text, position)
-        try:
-            value, end = _DECODER.raw_decode(text, start)
-        except StopIteration:
-            raise json.JSONDecodeError("Expecting value", text, start) from None
+        value, end = _DECODER.raw_decode(text, start)
         members.append((name, value, (start, end)))
         position = _skip(text, end)
         if text[position : position + 1] == "}":

@@ -18,6 +18,13 @@ from pumas_server.contract.results import FinishReason
 DONE = "[DONE]"
 
 
+def _refuse_constant(literal: str) -> NoReturn:
+    raise ValueError(f"{literal} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 class TextForm(Enum):
     """Which of the two shapes of the dialect a stream has."""
 
@@ -72,8 +79,10 @@ def provider_reason(body: bytes) -> str:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    if not isinstance(document, dict):
-        return ""
+    return _reason(document) if isinstance(document, dict) else ""
+
+
+def _reason(document: dict[str, Any]) -> str:
     error = document.get("error")
     if isinstance(error, dict):
         error = error.get("message")
@@ -84,13 +93,13 @@ def provider_reason(body: bytes) -> str:
 
 def _decode(payload: str) -> dict[str, Any]:
     try:
-        event = json.loads(payload)
+        event = _DECODER.decode(payload)
     except (ValueError, RecursionError):
         _incoherent("sent an event that is not JSON")
     if not isinstance(event, dict):
         _incoherent("sent an event that is not an object")
     if event.get("error") is not None:
-        reason = provider_reason(payload.encode("utf-8", "replace"))
+        reason = _reason(event)
         raise ContractError(
             Code.PROVIDER_FAILURE,
             f"the provider reported: {reason}" if reason else "the provider reported an error",

@@ -44,21 +44,23 @@ class SseDecoder:
             # The CR already ended its line; an LF right behind it belongs to that ending.
             start = 1 if chunk[0] == 0x0A else 0
             self._after_cr = False
-        while start < len(chunk):
-            end = _line_end(chunk, start)
-            if end < 0:
-                self._extend(chunk[start:])
-                break
+        # Either mark is looked for again only behind the last one found: linear in the chunk.
+        cr, lf = chunk.find(b"\r", start), chunk.find(b"\n", start)
+        while cr >= 0 or lf >= 0:
+            end = min(cr, lf) if cr >= 0 and lf >= 0 else max(cr, lf)
             self._extend(chunk[start:end])
             start = end + 1
-            if chunk[end] == 0x0D:
-                if start == len(chunk):
-                    self._after_cr = True
-                elif chunk[start] == 0x0A:
+            if end == cr:
+                self._after_cr = start == len(chunk)
+                if lf == start:
                     start += 1
+                cr = chunk.find(b"\r", start)
+            if 0 <= lf < start:
+                lf = chunk.find(b"\n", start)
             event = self._end_line()
             if event is not None:
                 yield event
+        self._extend(chunk[start:])
 
     def at_boundary(self) -> bool:
         """Whether nothing of an unfinished event is held: the only clean place to end."""
@@ -100,13 +102,6 @@ class SseDecoder:
             raise ContractError(
                 Code.INVALID_PROVIDER_RESULT, "the provider's stream is not UTF-8"
             ) from None
-
-
-def _line_end(chunk: bytes, start: int) -> int:
-    """Index of the next CR or LF, or -1."""
-    lf = chunk.find(b"\n", start)
-    cr = chunk.find(b"\r", start, lf if lf >= 0 else len(chunk))
-    return cr if cr >= 0 else lf
 
 
 def _over_limit(limit: int) -> ContractError:

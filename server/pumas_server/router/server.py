@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 import uvicorn
 
 from pumas_server.router.app import Router
+from pumas_server.router.connection import CallerConnection
 
 #: How long uvicorn may take to close what `shutdown` has ended.
 _CLOSE_SECONDS = 5
@@ -34,6 +35,7 @@ async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None
     server = _Server(
         uvicorn.Config(
             router,
+            http=CallerConnection,
             lifespan="off",
             access_log=False,
             log_config=None,

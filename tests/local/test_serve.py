@@ -1,0 +1,328 @@
+"""`pumas serve` from outside: the command, the real engine, tiny models."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.serve import PUMAS, Serving, manifest, serve
+from support.worker import until
+
+MODES = {
+    "tiny-chat": (["text"], {"chat_generation", "text_generation"}, 2048),
+    "tiny-embed": (["vector"], set(), 512),
+    "tiny-rerank": (["json"], set(), 512),
+    "tiny-decision": (["json"], set(), 1024),
+}
+
+
+def source(tiny_models: Path, name: str) -> dict[str, str]:
+    return {"path": str(tiny_models / f"{name}.gguf")}
+
+
+def available(row: dict[str, Any]) -> set[str]:
+    return {
+        c["capability"] for c in row["capabilities"] if c["availability"]["state"] == "available"
+    }
+
+
+def test_the_file_alone_decides_what_a_model_offers(tmp_path: Path, tiny_models: Path) -> None:
+    """No task, unknown aliases: mode, modalities, bounds and reasons follow the file."""
+    documents = [
+        manifest(f"m{number}", alias=f"any/Name-{number}", source=source(tiny_models, name))
+        for number, name in enumerate(MODES)
+    ]
+    with serve(tmp_path, *documents) as serving:
+        for number, (outputs, capabilities, context) in enumerate(MODES.values()):
+            row = serving.until_row(f"any/Name-{number}", load_state="loaded")
+            row = until(
+                lambda alias=row["model"], gives=outputs: (
+                    found
+                    if (found := serving.rows()[alias])["modalities"]["output"] == gives
+                    else None
+                ),
+                f"{row['model']} gives {outputs}",
+            )
+            assert row["modalities"]["input"] == ["text"]
+            assert available(row) == capabilities
+            assert row["context_tokens"] == context
+            bounds = {b["option"]: b["maximum"] for b in row["capabilities"][0]["option_bounds"]}
+            assert bounds["max_tokens"] == context
+        assert serving.end() == 0
+        assert serving.survivors() == []
+
+
+def test_finite_and_streamed_answers(tmp_path: Path, tiny_models: Path) -> None:
+    with serve(tmp_path, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as serving:
+        serving.until_available("tiny", "text_generation")
+        finite = serving.operate(model="tiny")
+        assert finite.status_code == 200
+        result = finite.json()["result"]
+        assert result["kind"] == "text"
+        streamed = serving.operate(model="tiny", stream=True)
+        records = [
+            json.loads(line.removeprefix("data: "))
+            for line in streamed.text.split("\n")
+            if line.startswith("data: ")
+        ]
+        assert [records[0]["kind"], records[-1]["kind"]] == ["started", "completed"]
+        text = "".join(r["text"] for r in records if r["kind"] == "delta")
+        assert text == result["text"]
+        assert records[-1]["finish_reason"] == result["finish_reason"]
+        chat = serving.operate(
+            model="tiny",
+            capability="chat_generation",
+            input={"kind": "messages", "messages": [{"role": "user", "content": "hi"}]},
+        )
+        assert chat.status_code == 200
+        openai = serving.client.post(
+            f"{serving.url}/v1/chat/completions",
+            json={
+                "model": "tiny",
+                "messages": [{"role": "user", "content": "hi"}],
+                "max_tokens": 8,
+                "temperature": 0,
+            },
+        )
+        assert openai.json()["choices"][0]["message"]["content"] == chat.json()["result"]["text"]
+        over = serving.operate(
+            model="tiny", options={"kind": "text_generation", "max_tokens": 2049}
+        )
+        assert over.status_code == 400
+        assert "2049" in over.json()["error"]["message"]
+        later = serving.operate(
+            model="tiny",
+            capability="rerank",
+            output="relevance_scores",
+            options=None,
+            input={"kind": "rerank", "what": ["is", "inside"], "stays": "unread"},
+        )
+        assert later.status_code == 503
+        assert "unsupported_adapter" in later.json()["error"]["message"]
+        assert serving.end() == 0
+        lines = serving.operations()
+    assert [line["code"] for line in lines] == [
+        "ok",
+        "ok",
+        "ok",
+        "ok",
+        "invalid_request",
+        "capability_unavailable",
+    ]
+    assert all(line["admitted"] for line in lines[:4])
+    assert not any(line["admitted"] for line in lines[4:])
+
+
+def test_engine_killed_in_the_middle_of_a_stream(tmp_path: Path, tiny_models: Path) -> None:
+    """`failed`, unknown, never replayed; the next request works after the restart."""
+    with serve(tmp_path, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as serving:
+        serving.until_available("tiny", "text_generation")
+        engine = serving.engine("tiny")
+        body = {
+            "contract_version": 1,
+            "request_id": "k:1",
+            "model": "tiny",
+            "capability": "text_generation",
+            "input": {"kind": "text", "text": "x"},
+            "output": "text",
+            "options": {"kind": "text_generation", "max_tokens": 2000},
+            "stream": True,
+        }
+        got = ""
+        with serving.client.stream(
+            "POST", f"{serving.url}/v1/model-operations", json=body
+        ) as answer:
+            for piece in answer.iter_text():
+                got += piece
+                if got.count("event: delta") == 3 and engine.is_running():
+                    engine.kill()
+        last = json.loads(got.strip().rsplit("data: ", 1)[1])
+        assert last["kind"] == "failed"
+        assert last["error"]["outcome"] == "unknown"
+        assert last["error"]["code"] == "transport_lost"
+        assert "completed" not in got
+        again = until(
+            lambda: found if (found := serving.operate(model="tiny")).status_code == 200 else None,
+            "an answer after the restart",
+        )
+        assert again.json()["result"]["kind"] == "text"
+        assert serving.engine("tiny").pid != engine.pid
+        refused = [
+            line for line in serving.operations() if line["code"] not in ("ok", "transport_lost")
+        ]
+        assert all(line["outcome"] == "not_admitted" for line in refused)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("missing", "SourceUnreachable"),
+        ("truncated", "Truncated"),
+        ("text", "NotAModel"),
+        ("empty", "NotAModel"),
+        ("digest", "DigestMismatch"),
+        ("headless", "MissingRankingHead"),
+    ],
+)
+def test_bad_files_are_refused_before_an_engine_starts(
+    tmp_path: Path, tiny_models: Path, fault: str, reason: str
+) -> None:
+    whole = (tiny_models / "tiny-chat.gguf").read_bytes()
+    file = tmp_path / "bad.gguf"
+    spec: dict[str, Any] = {"source": {"path": "bad.gguf"}}
+    match fault:
+        case "truncated":
+            file.write_bytes(whole[: len(whole) // 2])
+        case "text":
+            file.write_text("no model\n" * 100)
+        case "empty":
+            file.write_bytes(b"")
+        case "digest":
+            file.write_bytes(whole)
+            spec["sha256"] = "0" * 64
+        case "headless":
+            spec["source"] = source(tiny_models, "tiny-rerank-headless")
+    good = manifest("good", source=source(tiny_models, "tiny-chat"))
+    with serve(tmp_path, manifest("bad", **spec), good) as serving:
+        row = serving.until_row("bad", load_state="failed")
+        assert row["error"]["reason"] == reason
+        assert str(tmp_path) not in json.dumps(row)
+        answer = serving.operate(model="bad")
+        assert answer.status_code == 503
+        assert reason in answer.json()["error"]["message"]
+        openai = serving.client.post(f"{serving.url}/v1/completions", json={"model": "bad"})
+        assert (openai.status_code, openai.json()["error"]["code"]) == (500, "model_load_failed")
+        assert any(reason in line for line in serving.out)
+        serving.until_available("good", "text_generation")
+        assert serving.end() == 0
+        assert not list((tmp_path / "data" / "run").glob("bad*/server.log"))
+
+
+def test_a_stream_of_an_external_engine(tmp_path: Path, tiny_models: Path) -> None:
+    """A second `pumas serve` in front of the first, as `runtime: external`."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.mkdir()
+    outer.mkdir()
+    with serve(inner, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as first:
+        first.until_available("tiny", "text_generation")
+        external = manifest(
+            "other",
+            runtime="external",
+            endpoint={"url": f"{first.url}/v1", "model": "tiny"},
+            task="text-generation",
+        )
+        with serve(outer, external) as second:
+            second.until_available("other", "text_generation")
+            here, there = first.operate(model="tiny"), second.operate(model="other")
+            assert here.json()["result"] == there.json()["result"]
+            assert second.end() == 0
+
+
+def test_port_taken(tmp_path: Path, tiny_models: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        file = tmp_path / "m.yaml"
+        file.write_text(json.dumps(manifest("tiny", source=source(tiny_models, "tiny-chat"))))
+        serving = Serving([PUMAS, "serve", file, "--port", str(port), "--data", tmp_path])
+        assert serving.wait() == 1
+        serving.client.close()
+    assert serving.err == [
+        f"pumas: Port {port} of 127.0.0.1 cannot be used (Address already in use); "
+        "stop what uses it, or choose another with --port.\n"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"source": {"path": "absent.gguf"}}, "SourceUnreachable"),
+        (
+            {
+                "runtime": "external",
+                "endpoint": {"url": "http://127.0.0.1:9"},
+                "task": "text-generation",
+            },
+            "NoEndpoint",
+        ),
+    ],
+)
+def test_a_prompt_that_nobody_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], words: str
+) -> None:
+    with serve(tmp_path, manifest("m", **spec), arguments=("--prompt", "hi", "--once")) as serving:
+        assert serving.wait(40) == 1
+        assert words in serving.err[-1]
+        assert "Traceback" not in "".join(serving.err)
+
+
+def test_engine_that_does_not_start(tmp_path: Path, tiny_models: Path) -> None:
+    """A header that passes and tensors that no engine can use."""
+    spoilt = bytearray((tiny_models / "tiny-chat.gguf").read_bytes())
+    spoilt = bytearray(spoilt.replace(b"blk.1.attn_norm.weight", b"blk.1.attn_gone.weight"))
+    (tmp_path / "spoilt.gguf").write_bytes(spoilt)
+    document = manifest("spoilt", source={"path": "spoilt.gguf"})
+    with serve(tmp_path, document, arguments=("--prompt", "hi", "--once")) as serving:
+        serving.engine("spoilt")
+        serving.remember()
+        assert serving.wait(60) == 1
+        assert "EngineFailed" in serving.err[-1]
+        assert serving.survivors() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_stopping_leaves_nothing(tmp_path: Path, tiny_models: Path, number: signal.Signals) -> None:
+    with serve(tmp_path, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as serving:
+        serving.engine("tiny")
+        assert serving.end(number) == 0
+        assert serving.descendants
+        assert serving.survivors() == []
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux ties a child's life to its parent's"
+)
+def test_killed_leaves_nothing(tmp_path: Path, tiny_models: Path) -> None:
+    with serve(tmp_path, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as serving:
+        serving.until_available("tiny", "text_generation")
+        serving.end(signal.SIGKILL)
+        until(lambda: serving.survivors() == [], "the end of all processes")
+
+
+def test_stop_during_a_stream_ends_it_truthfully(tmp_path: Path, tiny_models: Path) -> None:
+    """The second Ctrl-C does not wait for a stream that goes on."""
+    with serve(tmp_path, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as serving:
+        serving.until_available("tiny", "text_generation")
+        body = {"model": "tiny", "prompt": "x", "max_tokens": 100_000, "stream": True}
+        with serving.client.stream("POST", f"{serving.url}/v1/completions", json=body) as answer:
+            lines = answer.iter_lines()
+            assert next(lines).startswith("data: ")
+            serving.remember()
+            serving.process.send_signal(signal.SIGINT)
+            until(lambda: any("stopping" in line for line in serving.out) or None, "stopping", 30)
+        assert serving.wait() == 0
+        assert serving.survivors() == []
+
+
+def test_build_info() -> None:
+    for name in ("pumas", "pumas-rpc"):
+        serving = Serving([PUMAS.with_name(name), "--build-info"])
+        assert serving.wait() == 0
+        serving.client.close()
+        info = json.loads("".join(serving.out))
+        assert info["supported_contract_versions"] == [1]
+        assert re.fullmatch(r"\d+\.\d+\.\d+", info["version"])
+
+
+def test_once_needs_a_prompt(tmp_path: Path) -> None:
+    with serve(tmp_path, manifest("m", source={"path": "x"}), arguments=("--once",)) as serving:
+        assert serving.wait() == 2
+        assert "--prompt" in "".join(serving.err)
