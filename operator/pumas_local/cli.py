@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pumas_crds.vocabulary import Task
 
 DISTRIBUTION = "pumas-serving"
 
@@ -103,6 +106,33 @@ def serve(
     raise typer.Exit(status)
 
 
+@app.command()
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file.")],
+    task: Annotated[
+        Task | None,
+        typer.Option(
+            metavar="TASK", help="What it is to be served for; as a manifest's spec.task."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what a model file is, and what an engine here would serve it as, or why it would not."""
+    from pumas_local.file_sheet import print_sheet
+    from pumas_local.inspect_file import inspect_file, render_json
+
+    report = inspect_file(file, task)
+    if as_json:
+        typer.echo(render_json(report))
+    else:
+        print_sheet(report)
+        if report.error is not None:
+            # Not by echo, which writes UTF-8 where the terminal has another encoding.
+            print(f"pumas: {report.error.reason}: {report.error.message}", file=sys.stderr)
+    if report.error is not None:
+        raise typer.Exit(1)
+
+
 def default_data_folder() -> Path:
     """Where this user's state belongs."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -111,4 +141,7 @@ def default_data_folder() -> Path:
 
 def main() -> None:
     """The entry point of `pumas`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a terminal of another encoding cannot show is escaped, not a reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(app())

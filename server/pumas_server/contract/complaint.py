@@ -18,8 +18,8 @@ class Complaint(PydanticCustomError):
     """What a validator of ours says of a field: the rest of a sentence that begins with it."""
 
     def __new__(cls, words: str) -> Complaint:
-        """Keep braces in the words from being taken for a template."""
-        return super().__new__(cls, "complaint", words.replace("{", "{{").replace("}", "}}"))
+        """Without a context, words are taken as they are: braces too."""
+        return super().__new__(cls, "complaint", words)
 
 
 #: What a pattern ends with; `$` would let a line feed pass behind it.

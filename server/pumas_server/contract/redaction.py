@@ -14,7 +14,7 @@ import re
 
 MARK = "[redacted]"
 MAX_FOREIGN_CHARACTERS = 500
-_MAX_SCANNED = 16_384
+_MAX_SCANNED = 4_096
 
 _CREDENTIALS = re.compile(
     r"""
@@ -28,7 +28,8 @@ _CREDENTIALS = re.compile(
     | \bA(?:KIA|SIA)[A-Z0-9]{12,}                              # cloud access keys
     | \bAIza[A-Za-z0-9_-]{20,}
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?   # JSON web tokens
-    | -----BEGIN[ ][A-Z ]{0,64}PRIVATE[ ]KEY-----(?:.|\n)*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    | -----BEGIN[ ][A-Z ]{0,64}PRIVATE[ ]KEY-----(?:.|\n)*?
+      (?:-----END[ ][A-Z ]{0,64}PRIVATE[ ]KEY-----|\Z)
     | (?<=://)[^\s/]{1,512}(?=@)                               # userinfo of a URL
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -46,16 +47,17 @@ _HOST_START = r"(?<![\w.-])(?:[a-z0-9-]{1,63}\.){1,32}"
 
 _PLACES = re.compile(
     rf"""
-      \b[a-z][a-z0-9+.-]{{0,30}}://(?:[^\s/@]{{0,512}}@)?(?:\[[^\]\s]{{0,64}}\])?[^\s"'<>)\]]*  # URLs
+      \b[a-z][a-z0-9+.-]{{0,30}}://(?:[^\s/@]{{0,512}}@)?(?:\[[^\]\s]{{0,64}}\])?  # URLs
+      [^\s"'<>)\]]*
     | (?<!\w)(?<!\w\.){_IPV4}(?::\d{{1,5}})?(?!\w|\.\w)        # IPv4, with or without a port
     | \[{_IPV6}\](?::\d{{1,5}})?
-    | (?<![\w:.]){_IPV6}(?![\w:])
-    | (?<![\w:])(?:[0-9a-f]{{2}}:){{5}}[0-9a-f]{{2}}(?![\w:])  # hardware addresses
+    | (?<![\w:.]){_IPV6}(?!\w|:[\w:])
+    | (?<![\w:])(?:[0-9a-f]{{2}}:){{5}}[0-9a-f]{{2}}(?!\w|:\w)  # hardware addresses
     | \blocalhost(?::\d{{1,5}})?\b
     | {_HOST_START}[a-z][a-z0-9-]{{0,62}}:\d{{2,5}}\b          # host.name:port
     | {_HOST_START}(?:svc|local|internal|localdomain|lan)\b    # names of inner networks
     | (?:(?<=\bto\ )|(?<=\bat\ )|(?<=\bon\ )|(?<=\bfrom\ ))[a-z][a-z0-9-]{{0,62}}:\d{{2,5}}\b
-    | \bhost(?:name)?\s*[:=]\s*[^\s,;)]+
+    | (?:(?<=\bhost:\ )|(?<=\bhost=)|(?<=\bhostname:\ )|(?<=\bhostname=))[^\s,;)]+
     | (?<=["'`])(?:~|\.{{1,2}})?/[^"'`]{{0,1024}}(?=["'`])     # quoted paths, which may hold blanks
     | (?<![\w/<])(?:~[\w.-]{{0,64}}|\.{{1,2}})?/+[\w.@%+~${{-][^\s"'`:;,)\]}}>]*    # POSIX paths
     | (?<![\w.@+/-])(?:[\w.@+-]{{1,255}}/){{1,64}}[\w.@+-]{{0,255}}

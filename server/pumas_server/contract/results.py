@@ -39,7 +39,56 @@ class TextResult:
         return {"kind": "text", "text": self.text, "finish_reason": self.finish_reason}
 
 
-Result = TextResult
+@dataclass(frozen=True, slots=True)
+class EmbeddingsResult:
+    """One vector for each input, in order."""
+
+    vectors: list[list[float]]
+
+    def member(self) -> dict[str, object]:
+        """The tagged `result`."""
+        return {"kind": "embeddings", "vectors": self.vectors}
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """The score of one document; `index` is its position in the request."""
+
+    index: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceResult:
+    """Documents, most relevant first."""
+
+    results: list[Relevance]
+    input_tokens: int | None
+    """None when the provider does not tell; then it is left out."""
+
+    def member(self) -> dict[str, object]:
+        """The tagged `result`."""
+        results = [{"index": r.index, "relevance_score": r.score} for r in self.results]
+        return {"kind": "relevance_scores", "results": results} | _told(self.input_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionsResult:
+    """Answers by the names of their questions."""
+
+    answers: dict[str, dict[str, object]]
+    input_tokens: int | None
+
+    def member(self) -> dict[str, object]:
+        """The tagged `result`."""
+        return {"kind": "decisions", "answers": self.answers} | _told(self.input_tokens)
+
+
+def _told(input_tokens: int | None) -> dict[str, object]:
+    return {} if input_tokens is None else {"input_tokens": input_tokens}
+
+
+Result = TextResult | EmbeddingsResult | RelevanceResult | DecisionsResult
 
 
 def result_body(request_id: str, result: Result) -> bytes:

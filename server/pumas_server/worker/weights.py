@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
@@ -51,27 +53,32 @@ def check_source(spec: WorkerSpec, say: Say) -> FileFacts:
         raise _refused(
             Reason.NOT_IMPLEMENTED, f"files for the runtime {spec.runtime} cannot be checked yet"
         )
-    name = legible(spec.source.file_name(), NAME_SHOWN)
     path = Path(spec.source.path or "")
-    try:
-        _check_is_file(path, name)
-        with path.open("rb") as file:
-            facts = _facts(file, name)
-            if spec.sha256 is not None:
-                facts = _check_digest(file, name, spec.sha256, facts, say)
-    except FileNotFoundError:
-        raise _refused(Reason.SOURCE_UNREACHABLE, f"the weights file {name} is not there") from None
-    except OSError as error:
-        # `strerror` alone: the whole error names the path.
-        raise _refused(
-            Reason.SOURCE_UNREACHABLE,
-            f"the weights file {name} cannot be read: {error.strerror or 'input/output error'}",
-        ) from None
+    name = shown_name(path)
+    with _opened(path, name) as file:
+        facts = _facts(file, name)
+        if spec.sha256 is not None:
+            facts = _check_digest(file, name, spec.sha256, facts, say)
     match engine_mode(spec.task, facts):
         case ModeRefusal(reason, message):
             raise _refused(reason, f"{name}: {message}")
         case ModeChoice():
             return facts
+
+
+def read_facts(path: Path) -> FileFacts:
+    """State what the file is, from its header alone: no digest, and no judgement of a task.
+
+    Raises `Refused`, in the words of `check_source`.
+    """
+    name = shown_name(path)
+    with _opened(path, name) as file:
+        return _facts(file, name)
+
+
+def shown_name(path: Path) -> str:
+    """What messages call the file: its last component, made legible, never its folder."""
+    return legible(path.name or str(path), NAME_SHOWN)
 
 
 def report(result: Inspection, run_dir: Path) -> None:
@@ -81,6 +88,23 @@ def report(result: Inspection, run_dir: Path) -> None:
         raise ValueError(f"a termination message of {len(message)} bytes would be cut off")
     # In place, not renamed into place: in a pod this file is a mount of its own.
     (run_dir / TERMINATION_LOG).write_bytes(message)
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[BufferedReader]:
+    """The open file; what goes wrong with it while it is open is a refusal too."""
+    try:
+        _check_is_file(path, name)
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise _refused(Reason.SOURCE_UNREACHABLE, f"the weights file {name} is not there") from None
+    except OSError as error:
+        # `strerror` alone: the whole error names the path.
+        raise _refused(
+            Reason.SOURCE_UNREACHABLE,
+            f"the weights file {name} cannot be read: {error.strerror or 'input/output error'}",
+        ) from None
 
 
 def _check_is_file(path: Path, name: str) -> None:
@@ -93,7 +117,8 @@ def _check_is_file(path: Path, name: str) -> None:
 
 
 def _facts(file: BufferedReader, name: str) -> FileFacts:
-    if not file.peek(1):
+    # Of both: a file of the kernel's claims no size and yet has bytes, which cannot be mapped.
+    if not file.peek(1) or not os.fstat(file.fileno()).st_size:
         raise _refused(Reason.NOT_A_MODEL, f"{name} is empty")
     try:
         # Mapped, so that only the header's pages are read of a file of any size.

@@ -1,0 +1,199 @@
+"""The kinds of input (*Request grammar*), and what each amounts to in the words of the table.
+
+Every input tells its `formats` and the `modalities` that it carries: resolution needs no more.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, Tag, model_validator
+
+from pumas_server.contract.complaint import Complaint, tag
+from pumas_server.contract.messages import Messages, all_parts
+from pumas_server.contract.parts import Clip, Image, ImagePart, Parts
+from pumas_server.contract.questions import Question
+from pumas_server.contract.records import Strict, Text, by_kind
+from pumas_server.contract.words import Format
+
+
+class TextInput(Strict):
+    """One text."""
+
+    kind: Literal["text"]
+    text: Text
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.TEXT
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        return frozenset({"text"})
+
+
+class TextBatchInput(Strict):
+    """Several texts."""
+
+    kind: Literal["text_batch"]
+    texts: Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.TEXT_BATCH
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        return frozenset({"text"})
+
+
+class MessagesInput(Strict):
+    """A conversation."""
+
+    kind: Literal["messages"]
+    messages: Messages
+
+    def format(self) -> Format:
+        """See the module. Any audio makes it a conversation with audio."""
+        carried = self.modalities()
+        if "audio" in carried:
+            return Format.MESSAGES_AUDIO
+        return Format.MESSAGES_IMAGE if "image" in carried else Format.MESSAGES_TEXT
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        media = {part.kind for part in all_parts(self.messages)}
+        return frozenset({"text", *media})
+
+
+class ImageMessagesInput(MessagesInput):
+    """A conversation with at least one image."""
+
+    kind: Literal["image_messages"]  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _shows_an_image(self) -> Self:
+        if not any(isinstance(part, ImagePart) for part in all_parts(self.messages)):
+            raise Complaint("of kind image_messages holds no image")
+        return self
+
+
+class ImageInput(Image):
+    """One image."""
+
+    kind: Literal["image"]
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.PNG_BASE64 if self.encoding == "png" else Format.JPEG_BASE64
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        return frozenset({"image"})
+
+
+class ContentItem(Strict):
+    """What becomes one vector."""
+
+    parts: Parts
+
+
+class ContentBatchInput(Strict):
+    """Several items of mixed content."""
+
+    kind: Literal["content_batch"]
+    items: Annotated[list[ContentItem], Field(min_length=1, fail_fast=True)]
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.CONTENT_BATCH
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        return frozenset(part.kind for item in self.items for part in item.parts)
+
+
+class DecisionInput(Strict):
+    """A state, and questions about it."""
+
+    kind: Literal["decision"]
+    state: Any
+    questions: Annotated[dict[str, Question], Field(min_length=1)]
+    images: list[Image] | None = None
+    audio: list[Clip] | None = None
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.DECISION
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        media = {"image": self.images, "audio": self.audio}
+        return frozenset({"text", *(word for word, found in media.items() if found)})
+
+
+class RerankInput(Strict):
+    """A query, and documents to order by it."""
+
+    kind: Literal["rerank"]
+    query: Text
+    documents: Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.RERANK
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        return frozenset({"text"})
+
+
+class AudioInput(Clip):
+    """One clip: reserved for transcription and classification."""
+
+    kind: Literal["audio"]
+
+    def format(self) -> Format:
+        """See the module."""
+        return Format.PCM_S16LE if self.encoding == "pcm_s16le" else Format.PCM_F32LE
+
+    def modalities(self) -> frozenset[str]:
+        """See the module."""
+        return frozenset({"audio"})
+
+
+AnyInput = (
+    TextInput
+    | TextBatchInput
+    | MessagesInput
+    | ImageMessagesInput
+    | ImageInput
+    | ContentBatchInput
+    | DecisionInput
+    | RerankInput
+    | AudioInput
+)
+
+Input = Annotated[
+    Annotated[TextInput, Tag(tag("text"))]
+    | Annotated[TextBatchInput, Tag(tag("text_batch"))]
+    | Annotated[MessagesInput, Tag(tag("messages"))]
+    | Annotated[ImageMessagesInput, Tag(tag("image_messages"))]
+    | Annotated[ImageInput, Tag(tag("image"))]
+    | Annotated[ContentBatchInput, Tag(tag("content_batch"))]
+    | Annotated[DecisionInput, Tag(tag("decision"))]
+    | Annotated[RerankInput, Tag(tag("rerank"))]
+    | Annotated[AudioInput, Tag(tag("audio"))],
+    by_kind(
+        "text",
+        "text_batch",
+        "messages",
+        "image_messages",
+        "image",
+        "content_batch",
+        "decision",
+        "rerank",
+        "audio",
+    ),
+]
+

@@ -1,0 +1,108 @@
+"""`/metrics`: what the router does, in Prometheus' text form.
+
+Counts come from finished operations; levels (permits, sessions, bytes held) are read from their
+owners when somebody asks, so they cannot drift from the truth. Labels are bounded: routes,
+capabilities, codes and outcomes are closed vocabularies, models are those of the catalogue. No
+address of anything is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from pumas_server.router.admission import Admission, BufferBudget
+from pumas_server.router.catalog import Catalog
+from pumas_server.router.sessions import Sessions
+from pumas_server.router.workers import Workers
+
+CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class Metrics:
+    """The counters of one router process. One registry each: several routers do not mix."""
+
+    def __init__(
+        self, admission: Admission, budget: BufferBudget, sessions: Sessions, workers: Workers
+    ) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Levels(admission, budget, sessions, workers))
+        labels = ("route", "capability", "code", "outcome")
+        self._operations = Counter(
+            "pumas_operations", "Finished calls.", labels, registry=self._registry
+        )
+        self._seconds = Histogram(
+            "pumas_operation_duration_seconds",
+            "Time from the first byte of a call to its end.",
+            ("route", "capability"),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._bytes = Counter(
+            "pumas_body_bytes",
+            "Bytes of bodies.",
+            ("route", "direction"),
+            registry=self._registry,
+        )
+
+    def count(
+        self,
+        route: str,
+        capability: str,
+        code: str,
+        outcome: str,
+        seconds: float,
+        request_bytes: int,
+        response_bytes: int,
+    ) -> None:
+        """Count one finished call."""
+        self._operations.labels(route, capability, code, outcome).inc()
+        self._seconds.labels(route, capability).observe(seconds)
+        self._bytes.labels(route, "request").inc(request_bytes)
+        self._bytes.labels(route, "response").inc(response_bytes)
+
+    def render(self) -> bytes:
+        """The text that Prometheus reads."""
+        return generate_latest(self._registry)
+
+
+class _Levels(Collector):
+    """What is in use now, asked of those who know."""
+
+    def __init__(
+        self, admission: Admission, budget: BufferBudget, sessions: Sessions, workers: Workers
+    ) -> None:
+        self._admission = admission
+        self._budget = budget
+        self._sessions = sessions
+        self._workers = workers
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """One sample each, and one for each endpoint that may be called."""
+        yield _gauge("pumas_permits_in_use", "Admitted calls.", self._admission.in_flight)
+        yield _gauge("pumas_permits", "Calls that may be admitted.", self._admission.max_in_flight)
+        yield _gauge("pumas_sessions", "Open calls, admitted or not.", len(self._sessions))
+        yield _gauge("pumas_buffered_bytes", "Bytes of bodies that are held.", self._budget.held)
+        yield _pods(self._workers.catalog, self._admission.by_pod)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _pods(catalog: Catalog, by_pod: dict[str, int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "pumas_pod_in_flight",
+        "Admitted calls of one serving pod or external server.",
+        labels=("model", "profile", "pod"),
+    )
+    for row in catalog.rows:
+        for target in row.targets:
+            calls = by_pod.get(target.endpoint.url, 0)
+            family.add_metric((row.alias, row.profile, target.endpoint.uid), calls)
+    return family
