@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -52,7 +53,8 @@ def read_document(raw: bytes) -> Document:
         last = pairs
         members = dict(pairs)
         if duplicate is None and len(members) != len(pairs):
-            duplicate = _first_repeated(pairs)
+            counts = Counter(name for name, _ in pairs)
+            duplicate = next(name for name, count in counts.items() if count > 1)
         return members
 
     try:
@@ -100,15 +102,6 @@ def _bounded_integer(digits: str) -> int | float:
     if len(digits) <= _SAFE_DIGITS or math.isfinite(float(digits)):
         return int(digits)
     return math.inf
-
-
-def _first_repeated(pairs: Sequence[tuple[str, Any]]) -> str | None:
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
 
 
 def _find_flaw(root: Any) -> str | None:

@@ -5,19 +5,28 @@ from __future__ import annotations
 from pumas_server.capabilities.rows import ROW_OF, ROWS
 from pumas_server.contract.request import UNREAD_OPTIONS, Capability
 
+PCM = "pcm_s16le pcm_f32le"
+IMAGES = "png_base64 jpeg_base64"
+
 #: Capability, semantic task, input formats, output formats, options.
 TABLE = [
     ("chat_generation", "chat_generation", "messages_text", "text", "text_generation"),
     ("text_generation", "text_generation", "text", "text", "text_generation"),
     ("text_embedding", "text_embedding", "text text_batch", "embeddings_float32", "embeddings"),
     ("image_generation", "text_to_image", "text", "png_base64", "image_generation"),
-    ("audio_transcription", "speech_to_text", "pcm_s16le pcm_f32le", "text", "audio_transcription"),
-    ("audio_classification", "audio_classification", "pcm_s16le pcm_f32le", "labels", "audio_transcription"),
-    ("image_to_text", "image_to_text", "png_base64 jpeg_base64 messages_image", "text", "text_generation"),
-    ("multimodal_embedding", "multimodal_embedding", "png_base64 jpeg_base64 content_batch", "embeddings_float32", "embeddings"),
+    ("audio_transcription", "speech_to_text", PCM, "text", "audio_transcription"),
+    ("audio_classification", "audio_classification", PCM, "labels", "audio_transcription"),
+    ("image_to_text", "image_to_text", IMAGES + " messages_image", "text", "text_generation"),
+    (
+        "multimodal_embedding",
+        "multimodal_embedding",
+        IMAGES + " content_batch",
+        "embeddings_float32",
+        "embeddings",
+    ),
     ("decision", "decision", "decision", "decisions", "decision"),
     ("rerank", "rerank", "rerank", "relevance_scores", "rerank"),
-]  # fmt: skip
+]
 
 
 def test_the_rows_are_the_documents_in_its_order() -> None:

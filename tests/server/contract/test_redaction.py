@@ -62,13 +62,12 @@ CREDENTIALS = [
 
 
 @pytest.mark.parametrize("text", CREDENTIALS)
-@pytest.mark.parametrize("function", [redact, redact_foreign])
-def test_a_credential_is_taken_out_and_the_rest_stays(text: str, function: object) -> None:
-    assert callable(function)
-    told = function(f"it said {text} and stopped")
-    assert SECRET.lower() not in told.lower()
-    assert MARK in told
-    assert told.startswith("it said ")
+def test_a_credential_is_taken_out_and_the_rest_stays(text: str) -> None:
+    for function in (redact, redact_foreign):
+        told = function(f"it said {text} and stopped")
+        assert SECRET.lower() not in told.lower()
+        assert MARK in told
+        assert told.startswith("it said ")
 
 
 PLACES = [
@@ -110,23 +109,23 @@ PLACES = [
 ]
 
 
+SENTENCES = {
+    "cannot reach {} now": "cannot reach  now",
+    "cannot reach {}": "cannot reach",
+    "{}: refused": "refused",
+    "at '{}'": "at",
+    "({})": "",
+    "a={}": "a=",
+    "to {}.": "to",
+}
+
+
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(
-    "sentence",
-    ["cannot reach {} now", "cannot reach {}", "{}: refused", "at '{}'", "({})", "a={}", "to {}."],
-)
-def test_a_place_is_taken_out_of_somebody_elses_sentence(place: str, sentence: str) -> None:
-    told = redact_foreign(sentence.format(place))
-    assert MARK in told
-    assert told.replace(MARK, "").strip(" .:'()[]") in {
-        "cannot reach  now",
-        "cannot reach",
-        "refused",
-        "at",
-        "",
-        "a=",
-        "to",
-    }
+def test_a_place_is_taken_out_of_somebody_elses_sentence(place: str) -> None:
+    for sentence, rest in SENTENCES.items():
+        told = redact_foreign(sentence.format(place))
+        assert MARK in told, sentence
+        assert told.replace(MARK, "").strip(" .:'()[]") == rest, told
 
 
 @pytest.mark.parametrize(

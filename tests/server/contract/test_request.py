@@ -40,7 +40,8 @@ OUTPUTS = (
     "text, embeddings_float32, png_base64, decisions, relevance_scores, labels, pcm_s16le,"
     " pcm_f32le"
 )
-PART_KINDS = "audio, image, text"
+PART_NEEDS = "`input.messages[0].content[0]` needs a `kind`, one of: audio, image, text"
+ROLE, ROLES = "input.messages[0].role", "system, user, assistant"
 
 
 def test_the_example_of_the_document_is_taken() -> None:
@@ -251,22 +252,28 @@ def test_the_ends_of_the_ranges_and_integers_for_numbers(
         (with_messages({}), "`input.messages` needs to be a list"),
         (with_messages(None), "`input.messages` needs to be a list"),
         (with_messages(["hi"]), "`input.messages[0]` needs to be an object"),
-        (with_content("hi", role="tool"), "`input.messages[0].role` needs to be one of: system, user, assistant"),
-        (with_content("hi", role="User"), "`input.messages[0].role` needs to be one of: system, user, assistant"),
+        (with_content("hi", role="tool"), f"`{ROLE}` needs to be one of: {ROLES}"),
+        (with_content("hi", role="User"), f"`{ROLE}` needs to be one of: {ROLES}"),
         (with_content(""), "`input.messages[0].content` is blank"),
         (with_content("\t"), "`input.messages[0].content` is blank"),
         (with_content(None), "`input.messages[0].content` needs to be a string"),
-        (with_content({"kind": "text", "text": "a"}), "`input.messages[0].content` needs to be a string"),
+        (
+            with_content({"kind": "text", "text": "a"}),
+            "`input.messages[0].content` needs to be a string",
+        ),
         (with_content([]), "`input.messages[0].content` needs at least 1 item"),
-        (with_content([{"kind": "text", "text": " "}]), "`input.messages[0].content[0].text` is blank"),
-        (with_content(["hi"]), f"`input.messages[0].content[0]` needs a `kind`, one of: {PART_KINDS}"),
-        (with_content([{"text": "a"}]), f"`input.messages[0].content[0]` needs a `kind`, one of: {PART_KINDS}"),
-        (with_content([{"kind": "video"}]), f"`input.messages[0].content[0]` needs a `kind`, one of: {PART_KINDS}"),
-        (with_content([{"kind": 5}]), f"`input.messages[0].content[0]` needs a `kind`, one of: {PART_KINDS}"),
+        (
+            with_content([{"kind": "text", "text": " "}]),
+            "`input.messages[0].content[0].text` is blank",
+        ),
+        (with_content(["hi"]), PART_NEEDS),
+        (with_content([{"text": "a"}]), PART_NEEDS),
+        (with_content([{"kind": "video"}]), PART_NEEDS),
+        (with_content([{"kind": 5}]), PART_NEEDS),
         # The type of OpenAI's parts is not ours.
-        (with_content([{"type": "text", "text": "a"}]), f"`input.messages[0].content[0]` needs a `kind`, one of: {PART_KINDS}"),
+        (with_content([{"type": "text", "text": "a"}]), PART_NEEDS),
     ],
-)  # fmt: skip
+)
 def test_an_input_that_says_nothing_is_refused(body: Any, words: str) -> None:
     assert refused(body) == words
 
@@ -286,9 +293,12 @@ def test_a_tagged_record_needs_a_known_kind(name: str, value: Any) -> None:
 def test_messages_keep_their_order_roles_and_parts() -> None:
     messages = [
         {"role": "system", "content": "be short"},
-        {"role": "user", "content": [{"kind": "text", "text": "hel"}, {"kind": "text", "text": "lo"}]},
+        {
+            "role": "user",
+            "content": [{"kind": "text", "text": "hel"}, {"kind": "text", "text": "lo"}],
+        },
         {"role": "assistant", "content": " yes "},
-    ]  # fmt: skip
+    ]
     parsed = parse_operation(raw(with_messages(messages))).input
     assert isinstance(parsed, MessagesInput)
     assert parsed.model_dump(mode="json")["messages"] == messages
@@ -339,7 +349,7 @@ def test_the_order_of_the_capabilities_is_the_contracts() -> None:
 def test_operations_cannot_be_changed() -> None:
     parsed = operation()
     with pytest.raises(ValueError, match="frozen"):
-        parsed.model = "other"  # type: ignore[misc]
+        parsed.model = "other"
 
 
 def test_very_many_faults_cost_no_more_than_the_first() -> None:

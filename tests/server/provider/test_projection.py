@@ -244,7 +244,7 @@ def test_an_unknown_finish_reason_is_incoherent(form: TextForm, reason: Any) -> 
     ("payload", "message"),
     [
         ('{"error":{"message":"no memory"}}', "the provider reported: no memory"),
-        ('{"error":{"message":"no memory","code":500},"choices":[{"index":0,"delta":{"content":"x"}}]}',
+        ('{"error":{"message":"no memory"},"choices":[{"index":0,"delta":{"content":"x"}}]}',
          "the provider reported: no memory"),
         ('{"error":"slot is gone"}', "the provider reported: slot is gone"),
         ('{"error":{"message":"cannot open /models/tiny.gguf on 10.0.0.1:8080"}}',
