@@ -196,4 +196,3 @@ Input = Annotated[
         "audio",
     ),
 ]
-

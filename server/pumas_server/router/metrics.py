@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.catalog import Catalog
+from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.workers import Workers
 
@@ -50,21 +51,13 @@ class Metrics:
             registry=self._registry,
         )
 
-    def count(
-        self,
-        route: str,
-        capability: str,
-        code: str,
-        outcome: str,
-        seconds: float,
-        request_bytes: int,
-        response_bytes: int,
-    ) -> None:
+    def count(self, record: OperationRecord) -> None:
         """Count one finished call."""
-        self._operations.labels(route, capability, code, outcome).inc()
-        self._seconds.labels(route, capability).observe(seconds)
-        self._bytes.labels(route, "request").inc(request_bytes)
-        self._bytes.labels(route, "response").inc(response_bytes)
+        route, capability = record.route, record.capability or ""
+        self._operations.labels(route, capability, record.code or "", record.outcome).inc()
+        self._seconds.labels(route, capability).observe(record.seconds)
+        self._bytes.labels(route, "request").inc(record.request_bytes)
+        self._bytes.labels(route, "response").inc(record.response_bytes)
 
     def render(self) -> bytes:
         """The text that Prometheus reads."""

@@ -6,7 +6,7 @@ that the application really has, both ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -114,8 +114,7 @@ def build_openapi(version: str, forwarded: Iterable[str]) -> Json:
 
 def _operations() -> Json:
     responses = {
-        str(status): _response(status, "ErrorBody")
-        for status in sorted(OPERATION_STATUSES - {200})
+        str(status): _response(status, "ErrorBody") for status in sorted(OPERATION_STATUSES - {200})
     }
     success = _response(200, "OperationResult")
     success["content"]["text/event-stream"] = {"schema": {"type": "string"}}
@@ -150,7 +149,9 @@ def _forwarded(path: str) -> Json:
     }
 
 
-def _read(summary: str, bodies: dict[int, str | None], parameters: list[Json] | None = None) -> Json:
+def _read(
+    summary: str, bodies: Mapping[int, str | None], parameters: list[Json] | None = None
+) -> Json:
     """GET and HEAD of a route that answers JSON."""
     get: Json = {
         "summary": summary,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_STREAM_EVENT_BYTES
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.contract.request import Capability
+from pumas_server.contract.words import Capability
 from pumas_server.contract.results import (
     FinishReason,
     TextResult,
