@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -11,52 +10,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from pumas_crds.vocabulary import EngineMode, Reason, Task
-from pumas_local.file_sheet import print_sheet
 from pumas_local.inspect_file import FileReport, inspect_file, render_json
 from pumas_server.capabilities.rows import ROW_OF
 from pumas_server.contract.descriptors import Available
 from pumas_server.contract.words import Capability
 from support import crafted_gguf as crafted
+from support.inspection import HOSTILE, hostile_file, printed, run, unprintable
 from support.readme import ROOT
-from support.serve import PUMAS, manifest, serve
+from support.serve import manifest, serve
 from support.worker import until
 
 DOCS = (ROOT / "docs/local.md").read_text()
 
 C = Capability
 GENERATES = {C.CHAT_GENERATION, C.TEXT_GENERATION}
-
-#: Terminal escapes of one and of two bytes, a bell, forged lines, reversed text, markup.
-HOSTILE = "a\x1b[31mb\x07\x9b2Jc\r\npumas: forged\u202ed\x00 [red]e[/red] :warning: \\[f]"
-
-
-def run(
-    *arguments: str | Path | bytes, encoding: str = "utf-8"
-) -> subprocess.CompletedProcess[bytes]:
-    """The command as a user runs it, its output in pipes."""
-    env = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
-    return subprocess.run(
-        [PUMAS, "inspect", *arguments],
-        capture_output=True,
-        env=env | {"PYTHONIOENCODING": encoding},
-        timeout=60,
-    )
-
-
-def printed(report: FileReport, *, terminal: bool = False) -> str:
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        force_terminal=terminal,
-        color_system="standard" if terminal else None,
-        highlight=False,
-        soft_wrap=True,
-    )
-    print_sheet(report, console)
-    return out.getvalue()
 
 
 def verdicts(report: FileReport) -> dict[Capability, str]:
@@ -202,57 +171,6 @@ def test_a_file_with_bytes_but_no_size() -> None:
     assert report.error is not None and report.error.reason is Reason.NOT_A_MODEL
 
 
-def test_sheet(tiny_models: Path) -> None:
-    done = run(tiny_models / "tiny-chat.gguf")
-    assert done.returncode == 0
-    assert done.stderr == b""
-    text = done.stdout.decode()
-    assert "\x1b" not in text
-    assert text.startswith(
-        "tiny-chat.gguf\n"
-        "  Architecture     llama\n"
-        "  Title            tiny-chat\n"
-        "  Size             457.0 KiB (467,936 bytes)\n"
-        "  Quantisation     F32 (most weights)\n"
-        "  Parameters       115,520\n"
-        "  Context          2,048 tokens\n"
-        "  Embedding width  64\n"
-        "  Tokenizer        gpt2\n"
-        "  Chat template    yes\n"
-        "  Ranking head     no\n"
-        "  Decision family  none\n"
-        "  Pooling          not stated\n"
-        "  Causal           yes\n"
-        "\n"
-        "  Mode             generate\n"
-        "  Why              nothing in the file speaks against generating text\n"
-        "\n"
-        "Capabilities, once its engine is ready\n"
-        "  chat_generation       available\n"
-        "  text_generation       available\n"
-    )
-    assert [line.split()[0] for line in text.splitlines()[-len(ROW_OF) :]] == list(ROW_OF)
-    assert re.search(r"^  audio_transcription   unqualified_audio_runtime: this ", text, re.M)
-
-
-@pytest.mark.parametrize(
-    ("model", "lines"),
-    [
-        (
-            "tiny-chat-no-template",
-            ["Chat template    no; the engine's default template is used"],
-        ),
-        ("tiny-embed", ["Pooling          mean", "Causal           no (an encoder)"]),
-        # No chat is asked of an engine that ranks or decides, so no template is missing.
-        ("tiny-rerank", ["Ranking head     yes (cls.output.weight)", "Chat template    no"]),
-        ("tiny-decision", ["Decision family  laya", "Chat template    no"]),
-    ],
-)
-def test_sheet_of_other_models(tiny_models: Path, model: str, lines: list[str]) -> None:
-    sheet = printed(inspect_file(tiny_models / f"{model}.gguf", None)).splitlines()
-    assert [line for line in lines if f"  {line}" not in sheet] == []
-
-
 def test_json_of_a_refused_file(tiny_models: Path) -> None:
     done = run(tiny_models / "tiny-rerank-headless.gguf", "--json")
     assert done.returncode == 1
@@ -261,17 +179,6 @@ def test_json_of_a_refused_file(tiny_models: Path) -> None:
     assert body["file"]["pooling"] == "rank"
     assert body["error"]["reason"] == "MissingRankingHead"
     assert body["mode"] is None and body["capabilities"] == []
-
-
-def test_refused_file_as_a_person_sees_it(tiny_models: Path) -> None:
-    done = run(tiny_models / "tiny-rerank-headless.gguf")
-    assert done.returncode == 1
-    assert b"  Pooling          rank\n" in done.stdout
-    assert b"Mode" not in done.stdout and b"Capabilities" not in done.stdout
-    assert done.stderr == (
-        b"pumas: MissingRankingHead: tiny-rerank-headless.gguf: the file's pooling is rank,"
-        b" but the file has no ranking head (tensor cls.output.weight)\n"
-    )
 
 
 def test_json(tiny_models: Path) -> None:
@@ -308,24 +215,6 @@ def test_json(tiny_models: Path) -> None:
     }
 
 
-def test_colour_on_a_terminal_only(tiny_models: Path) -> None:
-    report = inspect_file(tiny_models / "tiny-chat.gguf", None)
-    assert "\x1b[32mavailable\x1b[0m" in printed(report, terminal=True)
-    assert re.sub(r"\x1b\[[\d;]*m", "", printed(report, terminal=True)) == printed(report)
-
-
-def hostile_file(folder: Path) -> Path:
-    """A model that serves, all of whose words are hostile, and so is its own name."""
-    metadata = [
-        crafted.text("general.architecture", HOSTILE),
-        crafted.text("general.name", HOSTILE),
-        crafted.text("tokenizer.ggml.model", HOSTILE),
-    ]
-    path = folder / f"{HOSTILE.replace('/', '').replace(chr(0), '')}.gguf"
-    path.write_bytes(crafted.gguf_file(metadata, [crafted.Row()], data=128))
-    return path
-
-
 @pytest.mark.parametrize("arguments", [(), ("--task", "text-ranking")])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_hostile_words_reach_no_terminal(
@@ -336,7 +225,7 @@ def test_hostile_words_reach_no_terminal(
     assert done.returncode == (1 if arguments else 0)
     for stream in (done.stdout, done.stderr):
         text = stream.decode(encoding)
-        assert [c for c in text if not c.isprintable() and c != "\n"] == []
+        assert unprintable(text) == []
         assert "\npumas: forged" not in text
     # Shown as it is: not obeyed as markup, not dropped.
     title = next(line for line in done.stdout.decode().splitlines() if "  Title " in line)
@@ -347,19 +236,13 @@ def test_hostile_words_reach_no_terminal(
     assert "[red]e[/red]" in json.loads(told)["file"]["name"]
 
 
-def test_hostile_words_at_a_terminal(tmp_path: Path) -> None:
-    report = inspect_file(hostile_file(tmp_path), None)
-    shown = re.sub(r"\x1b\[(0|1|2|32)m", "", printed(report, terminal=True))
-    assert [c for c in shown if not c.isprintable() and c != "\n"] == []
-
-
 def test_a_file_whose_decision_family_is_hostile(tmp_path: Path) -> None:
     path = tmp_path / "decision.gguf"
     metadata = [*crafted.MODEL, crafted.text("tiny.decision.type", HOSTILE)]
     path.write_bytes(crafted.gguf_file(metadata, [crafted.Row()], data=128))
     report = inspect_file(path, None)
     assert report.choice is not None and report.choice.mode is EngineMode.DECIDE
-    assert [c for c in printed(report) if not c.isprintable() and c != "\n"] == []
+    assert unprintable(printed(report)) == []
     assert json.loads(render_json(report))["mode_reason"] == report.choice.why
 
 
@@ -436,14 +319,3 @@ def test_docs_list_every_key(tiny_models: Path) -> None:
     body = json.loads(render_json(inspect_file(tiny_models / "tiny-chat.gguf", None)))
     keys = [f"file.{key}" for key in body.pop("file")]
     assert documented == ["file", *keys, *body]
-
-
-def test_docs_show_what_is_printed(tiny_models: Path) -> None:
-    """The pasted sheet is of a real model that generates, hence has the verdicts of a tiny one."""
-    section = DOCS.partition("## What a file is")[2].partition("\n## ")[0]
-    pasted = section.partition("$ pumas inspect ")[2].partition("```")[0].splitlines()
-    sheet = printed(inspect_file(tiny_models / "tiny-chat-no-template.gguf", None)).splitlines()
-    labels = [line[:17] for line in sheet[1:14]]
-    assert [line[:17] for line in pasted[2:15]] == labels
-    stale = "paste the output of `pumas inspect` in docs/local.md again"
-    assert pasted[15:] == sheet[14:], stale

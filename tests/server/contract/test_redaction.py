@@ -224,9 +224,9 @@ def test_a_secret_is_not_cut_into_a_harmless_looking_half() -> None:
 )  # fmt: skip
 def test_a_hostile_sentence_is_scanned_quickly(piece: str) -> None:
     text = (piece * 100_000)[:100_000]
-    started = time.monotonic()
+    started = time.process_time()
     redact_foreign(text)
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 @given(text=st.text())

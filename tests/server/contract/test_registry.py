@@ -118,7 +118,7 @@ def test_a_flaw_goes_before_the_version() -> None:
     assert (error.code, error.request_id) == (INVALID, "r1")
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(body=st.binary(max_size=64))
 def test_any_bytes_raise_nothing_but_a_contract_error(body: bytes) -> None:
     try:
@@ -149,7 +149,7 @@ _anything = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data(), base=documents)
 def test_a_document_with_anything_put_into_it_raises_nothing_else(
     data: st.DataObject, base: dict[str, Any]
@@ -163,7 +163,7 @@ def test_a_document_with_anything_put_into_it_raises_nothing_else(
         error.message.encode()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(body=documents)
 def test_every_well_formed_operation_survives_json(body: dict[str, Any]) -> None:
     parsed = parse_operation(raw(body))

@@ -297,9 +297,8 @@ def test_an_input_of_a_later_kind_is_known_and_unread(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(UNREAD_PARTS))
-@pytest.mark.parametrize("role", ["user"])
-def test_a_media_part_is_known_and_unread(kind: str, role: str) -> None:
-    parsed = parse_operation(raw(with_content([{"kind": kind, "data_base64": 7}], role=role)))
+def test_a_media_part_is_known_and_unread(kind: str) -> None:
+    parsed = parse_operation(raw(with_content([{"kind": kind, "data_base64": 7}])))
     assert isinstance(parsed.input, MessagesInput)
     assert parsed.input.messages[0].content == [Unread(kind=kind)]
 

@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumas_server.contract.strict_json import Unreadable, is_request_id, quoted, read_document
@@ -135,9 +135,9 @@ def test_an_empty_object_has_neither_id_nor_flaw() -> None:
 
 def test_a_duplicate_behind_very_many_fields_is_found_at_once() -> None:
     names = b",".join(b'"k%d":1' % n for n in range(100_000))
-    started = time.monotonic()
+    started = time.process_time()
     assert read_document(b"{" + names + b',"k99999":2}').flaw == "duplicate field `k99999`"
-    assert time.monotonic() - started < 5, "more than linear in the number of fields"
+    assert time.process_time() - started < 5, "more than linear in the number of fields"
 
 
 def test_quoted_is_short_and_printable() -> None:
@@ -168,6 +168,7 @@ _json = st.recursive(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(root=st.dictionaries(st.text(alphabet="abc", max_size=2), _json), ascii_=st.booleans())
 def test_right_json_is_read_as_it_is(root: dict[str, object], ascii_: bool) -> None:
     document = read_document(json.dumps(root, ensure_ascii=ascii_).encode())

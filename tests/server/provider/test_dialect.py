@@ -114,7 +114,7 @@ def _all_text(parsed: Operation) -> bool:
             return False
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(body=documents)
 def test_every_text_goes_upstream_as_it_came(body: dict[str, Any]) -> None:
     parsed = parse_operation(raw(body))

@@ -309,7 +309,7 @@ _json = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(
     form=st.sampled_from(TextForm),
     payloads=st.lists(

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import psutil
 import pytest
 
 from support.eventually import eventually
@@ -29,6 +30,12 @@ def call(route: str, streamed: bool) -> dict[str, object]:
 async def within_a_second() -> AsyncIterator[None]:
     async with asyncio.timeout(1):
         yield
+
+
+def sockets_to(port: int) -> int:
+    """Sockets that this process has open to a port, those among them that are being closed."""
+    connections = psutil.Process().net_connections("tcp")
+    return sum(bool(c.raddr) and c.raddr.port == port for c in connections)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["finite", "streamed"])
@@ -158,12 +165,15 @@ async def test_while_a_provider_does_not_read_the_request(
         except ConnectionError:
             return
 
+    before = sockets_to(upstream.port)
     upstream.script, upstream.reads_bodies = deaf, False
     try:
         async with router.raw(route, body):
             await eventually(lambda: len(upstream.seen) == 1, "the provider has the request")
+            assert sockets_to(upstream.port) >= max(before, 1)
         async with within_a_second():
             await router.idle()
+        await eventually(lambda: sockets_to(upstream.port) < max(before, 1), "it is closed", 1)
         look.set()
         await eventually(lambda: upstream.open_connections <= 1, "the provider saw the end")
         assert received < size
