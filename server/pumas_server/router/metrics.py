@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -21,6 +27,9 @@ from pumas_server.router.sessions import Sessions
 from pumas_server.router.workers import Workers
 
 CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"
+
+# Their times of creation say nothing that the process's own start does not.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 

@@ -289,4 +289,4 @@ def test_whatever_is_known_the_descriptors_are_sound(
             assert ready
             assert takes
         assert descriptor.streaming == (state(descriptor) == AVAILABLE)
-        assert UnavailableReason.UNKNOWN_MODEL_TASK != state(descriptor) or task is None
+        assert state(descriptor) != UnavailableReason.UNKNOWN_MODEL_TASK or task is None
