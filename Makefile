@@ -7,11 +7,12 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check format test bench generate fresh clean
+.PHONY: help install run models check format test bench generate fresh clean
 
 # The example that `make run` serves, and what it is asked.
 PORT ?= 8080
 GEMMA := .cache/models/gemma-3-270m-q4_k_m.gguf
+TINY := .cache/models/tiny-embed.gguf
 PROMPT ?= The capital of France is
 
 help: ## list the verbs
@@ -33,6 +34,12 @@ run: install $(GEMMA) ## serve a real model and stream its first answer (ONCE=1:
 	@$(BIN)/python scripts/foreground.py $(BIN)/pumas serve crds/examples/local/gemma.yaml \
 	  --port $(PORT) --data .cache/pumas --prompt "$(PROMPT)" $(if $(ONCE),--once)
 
+models: install $(GEMMA) $(TINY) ## put the example models into .cache/models
+
+$(TINY): tests/support/tiny_models.py | $(STAMP)
+	@$(BIN)/python tests/support/tiny_models.py $(@D)
+	@touch $@
+
 $(GEMMA): | $(STAMP)
 	@$(BIN)/python scripts/assemble_gemma.py $(@D)
 
@@ -52,8 +59,9 @@ test: install ## all tests: real engine, no GPU, no cluster
 bench: install $(GEMMA) ## measure ours beside the engine alone
 	@$(BIN)/python benchmarks/serve.py
 
-generate: install ## write the generated files: CRDs
+generate: install ## write the generated files: CRDs, OpenAPI
 	@$(BIN)/python -m pumas_crds
+	@$(BIN)/python scripts/generate_openapi.py
 
 fresh: ## all of it again, from a clone of what is committed in an empty home folder
 	@scripts/fresh.sh

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+DISTRIBUTION = "pumas-serving"
+
 GROUP = "serving.pumas.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"

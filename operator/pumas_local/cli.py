@@ -15,15 +15,13 @@ import typer
 
 from pumas_crds.vocabulary import Task
 
-DISTRIBUTION = "pumas-serving"
-
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def build_info() -> dict[str, object]:
     """Build and protocol identity; no route reports another."""
     from pumas_crds.facts import DESCRIPTOR_VERSION
-    from pumas_crds.vocabulary import API_VERSION
+    from pumas_crds.vocabulary import API_VERSION, DISTRIBUTION
     from pumas_server.contract.registry import SUPPORTED_CONTRACT_VERSIONS
 
     return {

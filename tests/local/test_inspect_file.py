@@ -15,7 +15,7 @@ from pumas_crds.vocabulary import EngineMode, Reason, Task
 from pumas_local.inspect_file import FileReport, inspect_file, render_json
 from pumas_server.capabilities.rows import ROW_OF
 from pumas_server.contract.descriptors import Available
-from pumas_server.contract.request import Capability
+from pumas_server.contract.words import Capability
 from support import crafted_gguf as crafted
 from support.inspection import HOSTILE, hostile_file, printed, run, unprintable
 from support.readme import ROOT

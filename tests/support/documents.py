@@ -8,15 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pumas_server.contract.registry import parse_operation
-from pumas_server.contract.request import (
-    UNREAD_INPUTS,
-    UNREAD_OPTIONS,
-    UNREAD_PARTS,
-    Capability,
-    Operation,
-    Output,
-    SemanticTask,
-)
+from pumas_server.contract.request import UNREAD_INPUTS, UNREAD_OPTIONS, UNREAD_PARTS, Operation
+from pumas_server.contract.words import Capability, Output, SemanticTask
 
 
 def document(**changes: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pumas_server.contract.descriptors import (
     Unavailable,
     UnavailableReason,
 )
-from pumas_server.contract.request import Capability
+from pumas_server.contract.words import Capability, OptionsKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Facts:
     """As the runtime declares them; empty until it has answered."""
     context_tokens: int | None = None
     """Context of one slot."""
+    embedding_width: int | None = None
+    """Width of an embedder's vectors."""
 
 
 _TEXT = frozenset({Capability.CHAT_GENERATION, Capability.TEXT_GENERATION})
@@ -124,10 +126,16 @@ def _unavailable(
 
 
 def _bounds(row: Row, facts: Facts) -> tuple[OptionBound, ...]:
-    if row.options != "text_generation":
-        return row.fixed_bounds
-    return (
-        OptionBound(option="max_tokens", minimum=1, maximum=facts.context_tokens or U32_MAX),
-        OptionBound(option="temperature", minimum=0, maximum=TEMPERATURE_MAX),
-        OptionBound(option="top_p", minimum=0, maximum=TOP_P_MAX),
-    )
+    """What the descriptor says of its options' ranges; the runtime's own limits where it tells."""
+    match row.options:
+        case OptionsKind.TEXT_GENERATION:
+            tokens = facts.context_tokens or U32_MAX
+            return (
+                OptionBound(option="max_tokens", minimum=1, maximum=tokens),
+                OptionBound(option="temperature", minimum=0, maximum=TEMPERATURE_MAX),
+                OptionBound(option="top_p", minimum=0, maximum=TOP_P_MAX),
+            )
+        case OptionsKind.EMBEDDINGS if facts.embedding_width:
+            return (OptionBound(option="dimensions", minimum=1, maximum=facts.embedding_width),)
+        case _:
+            return row.fixed_bounds

@@ -6,9 +6,7 @@ descriptor or one `ContractError`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Sequence
 
 from pumas_server.capabilities.rows import ROW_OF, ROWS, Row
 from pumas_server.contract.descriptors import (
@@ -18,36 +16,7 @@ from pumas_server.contract.descriptors import (
     UnavailableReason,
 )
 from pumas_server.contract.errors import Code, ContractError, invalid
-from pumas_server.contract.request import (
-    Message,
-    MessagesInput,
-    Operation,
-    TextInput,
-    Unread,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """What a request wants, in the words of the table."""
-
-    formats: frozenset[str]
-    """Formats that its input may have."""
-    words: str
-    """The input in a sentence."""
-    read: bool = True
-    """False when it is of a kind that this release does not read."""
-
-
-_UNREAD_FORMATS: Mapping[str, frozenset[str]] = {
-    "text_batch": frozenset({"text_batch"}),
-    "image_messages": frozenset({"messages_image"}),
-    "image": frozenset({"png_base64", "jpeg_base64"}),
-    "content_batch": frozenset({"content_batch"}),
-    "decision": frozenset({"decision"}),
-    "rerank": frozenset({"rerank"}),
-    "audio": frozenset({"pcm_s16le", "pcm_f32le"}),
-}
+from pumas_server.contract.request import Operation
 
 
 def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descriptor:
@@ -58,10 +27,9 @@ def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descript
     that is unavailable keeps its own reason (503); several available ones are ambiguous (409).
     Options never choose: of another kind than the resolved capability's, they are malformed (400).
     """
-    wish = _wish(operation)
     by_capability = {d.capability: d for d in descriptors}
     if operation.capability is not None:
-        _agree(ROW_OF[operation.capability], operation, wish)
+        _agree(ROW_OF[operation.capability], operation)
         named = by_capability.get(operation.capability)
         candidates = [named] if named is not None else []
     else:
@@ -71,61 +39,37 @@ def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descript
             descriptor
             for row in ROWS
             if (descriptor := by_capability.get(row.capability)) is not None
-            and _matches(row, operation, wish)
+            and _matches(row, operation)
             and not _mismatched(descriptor)
         ]
-    if not candidates:
-        raise ContractError(
-            Code.UNSUPPORTED_MODALITY,
-            f"this model has no operation from {wish.words} to {operation.output}"
-            f"{_narrowing(operation)}; {_offer(descriptors)}",
-        )
     available = [d for d in candidates if isinstance(d.availability, Available)]
+    carrying = [d for d in available if operation.input.modalities() <= {*d.input_modalities}]
+    if not candidates or (available and not carrying):
+        raise _unsupported(operation, descriptors)
     if not available:
         raise _unavailable(candidates)
-    if not wish.read:
-        raise ContractError(
-            Code.CAPABILITY_UNAVAILABLE,
-            f"{wish.words}: {UnavailableReason.UNSUPPORTED_ADAPTER}",
-        )
-    if len(available) > 1:
-        names = ", ".join(d.capability for d in available)
+    if len(carrying) > 1:
+        names = ", ".join(d.capability for d in carrying)
         raise ContractError(
             Code.AMBIGUOUS_OPERATION,
             f"several capabilities carry out this request; name one as `capability`: {names}",
         )
-    _agree_on_options(ROW_OF[available[0].capability], operation)
-    _within_bounds(operation, available[0])
-    return available[0]
+    _agree_on_options(ROW_OF[carrying[0].capability], operation)
+    _within_bounds(operation, carrying[0])
+    return carrying[0]
 
 
-def _wish(operation: Operation) -> _Wish:
-    match operation.input:
-        case TextInput():
-            return _Wish(frozenset({"text"}), "text")
-        case MessagesInput(messages=messages):
-            if any(_holds_media(message) for message in messages):
-                return _Wish(frozenset({"messages_image"}), "messages with media parts", False)
-            return _Wish(frozenset({"messages_text"}), "messages")
-        case Unread(kind=kind):
-            return _Wish(_UNREAD_FORMATS[kind], kind, False)
-        case _ as never:
-            assert_never(never)
+def _named(row: Row, operation: Operation) -> bool:
+    return operation.capability is row.capability or operation.semantic_task is row.semantic_task
 
 
-def _holds_media(message: Message) -> bool:
-    return not isinstance(message.content, str) and any(
-        isinstance(part, Unread) for part in message.content
-    )
+def _takes(row: Row, operation: Operation) -> bool:
+    return row.accepts(operation.input.format(), named=_named(row, operation))
 
 
-def _takes(row: Row, wish: _Wish) -> bool:
-    return any(row.accepts(format_) for format_ in wish.formats)
-
-
-def _matches(row: Row, operation: Operation, wish: _Wish) -> bool:
+def _matches(row: Row, operation: Operation) -> bool:
     return (
-        _takes(row, wish)
+        _takes(row, operation)
         and operation.output in row.output_formats
         and operation.semantic_task in (None, row.semantic_task)
         and (row.streams or not operation.stream)
@@ -140,11 +84,13 @@ def _mismatched(descriptor: Descriptor) -> bool:
     )
 
 
-def _agree(row: Row, operation: Operation, wish: _Wish) -> None:
+def _agree(row: Row, operation: Operation) -> None:
     """Raise unless the named capability and the rest of the request agree."""
     name = f"capability {row.capability}"
-    if not _takes(row, wish):
-        raise invalid(f"{name} does not take {wish.words}; it takes {_words(row.input_formats)}")
+    if not _takes(row, operation):
+        raise invalid(
+            f"{name} does not take {_input(operation)}; it takes {_words(row.input_formats)}"
+        )
     if operation.output not in row.output_formats:
         raise invalid(
             f"{name} does not give {operation.output}; it gives {_words(row.output_formats)}"
@@ -158,7 +104,15 @@ def _agree(row: Row, operation: Operation, wish: _Wish) -> None:
 
 def _agree_on_options(row: Row, operation: Operation) -> None:
     if operation.options is not None and operation.options.kind != row.options:
-        raise invalid(f"`options` of capability {row.capability} are of kind {row.options}")
+        raise invalid(f"the options of capability {row.capability} are of kind {row.options}")
+
+
+def _unsupported(operation: Operation, descriptors: Sequence[Descriptor]) -> ContractError:
+    return ContractError(
+        Code.UNSUPPORTED_MODALITY,
+        f"this model has no operation from {_input(operation)} to {operation.output}"
+        f"{_narrowing(operation)}; {_offer(descriptors)}",
+    )
 
 
 def _unavailable(candidates: Sequence[Descriptor]) -> ContractError:
@@ -168,6 +122,11 @@ def _unavailable(candidates: Sequence[Descriptor]) -> ContractError:
         if isinstance(d.availability, Unavailable)
     )
     return ContractError(Code.CAPABILITY_UNAVAILABLE, f"not available now ({reasons})")
+
+
+def _input(operation: Operation) -> str:
+    media = sorted(operation.input.modalities() - {"text"})
+    return operation.input.kind + (f" with {' and '.join(media)}" if media else "")
 
 
 def _narrowing(operation: Operation) -> str:

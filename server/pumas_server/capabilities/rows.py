@@ -9,24 +9,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pumas_server.contract.descriptors import OptionBound, UnavailableReason
-from pumas_server.contract.request import Capability, Output, SemanticTask
+from pumas_server.contract.words import Capability, Format, OptionsKind, Output, SemanticTask
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One capability of the contract's table (*Endpoints*)."""
+    """One capability of the contract."""
 
     capability: Capability
     semantic_task: SemanticTask
-    input_formats: tuple[str, ...]
+    input_formats: tuple[Format, ...]
+    """As advertised."""
     output_formats: tuple[Output, ...]
     carries: tuple[str, ...]
-    """Modalities that its protocol can carry."""
+    """Modalities that its protocol can carry in this release."""
     produces: tuple[str, ...]
-    options: str
-    """Kind of its options."""
-    also_accepts: tuple[str, ...] = ()
+    options: OptionsKind
+    also_accepts: tuple[Format, ...] = ()
     """Formats taken beside the advertised ones: a text is sent to chat as one user message."""
+    accepts_when_named: tuple[Format, ...] = ()
+    """Formats taken only when the request names this capability or its semantic task, because
+    another capability has them otherwise."""
     adapter: bool = False
     """Whether this release can carry it out."""
     streams: bool = False
@@ -35,55 +38,58 @@ class Row:
     fixed_bounds: tuple[OptionBound, ...] = ()
     """Bounds that no model and no runtime changes."""
 
-    def accepts(self, format_: str) -> bool:
+    def accepts(self, format_: Format, *, named: bool) -> bool:
         """Whether an input of that format can be this capability's."""
-        return format_ in self.input_formats or format_ in self.also_accepts
+        taken = self.input_formats + self.also_accepts
+        return format_ in (taken + self.accepts_when_named if named else taken)
 
 
-_IMAGES = ("png_base64", "jpeg_base64")
-_AUDIO = ("pcm_s16le", "pcm_f32le")
+_IMAGES = (Format.PNG_BASE64, Format.JPEG_BASE64)
+_AUDIO = (Format.PCM_S16LE, Format.PCM_F32LE)
 
 ROWS: tuple[Row, ...] = (
     Row(
         Capability.CHAT_GENERATION,
         SemanticTask.CHAT_GENERATION,
-        ("messages_text",),
+        (Format.MESSAGES_TEXT,),
         (Output.TEXT,),
-        carries=("text", "image", "audio"),
+        carries=("text",),
         produces=("text",),
-        options="text_generation",
-        also_accepts=("text", "messages_image"),
+        options=OptionsKind.TEXT_GENERATION,
+        also_accepts=(Format.TEXT, Format.MESSAGES_AUDIO),
+        accepts_when_named=(Format.MESSAGES_IMAGE,),
         adapter=True,
         streams=True,
     ),
     Row(
         Capability.TEXT_GENERATION,
         SemanticTask.TEXT_GENERATION,
-        ("text",),
+        (Format.TEXT,),
         (Output.TEXT,),
         carries=("text",),
         produces=("text",),
-        options="text_generation",
+        options=OptionsKind.TEXT_GENERATION,
         adapter=True,
         streams=True,
     ),
     Row(
         Capability.TEXT_EMBEDDING,
         SemanticTask.TEXT_EMBEDDING,
-        ("text", "text_batch"),
+        (Format.TEXT, Format.TEXT_BATCH),
         (Output.EMBEDDINGS_FLOAT32,),
         carries=("text",),
         produces=("vector",),
-        options="embeddings",
+        options=OptionsKind.EMBEDDINGS,
+        adapter=True,
     ),
     Row(
         Capability.IMAGE_GENERATION,
         SemanticTask.TEXT_TO_IMAGE,
-        ("text",),
+        (Format.TEXT,),
         (Output.PNG_BASE64,),
         carries=("text",),
         produces=("image",),
-        options="image_generation",
+        options=OptionsKind.IMAGE_GENERATION,
     ),
     Row(
         Capability.AUDIO_TRANSCRIPTION,
@@ -92,7 +98,7 @@ ROWS: tuple[Row, ...] = (
         (Output.TEXT,),
         carries=("audio",),
         produces=("text",),
-        options="audio_transcription",
+        options=OptionsKind.AUDIO_TRANSCRIPTION,
         missing=UnavailableReason.UNQUALIFIED_AUDIO_RUNTIME,
         fixed_bounds=(OptionBound(option="max_output_tokens", minimum=512, maximum=512),),
     ),
@@ -103,44 +109,46 @@ ROWS: tuple[Row, ...] = (
         (Output.LABELS,),
         carries=("audio",),
         produces=("json",),
-        options="audio_transcription",
+        options=OptionsKind.AUDIO_TRANSCRIPTION,
         missing=UnavailableReason.UNQUALIFIED_AUDIO_RUNTIME,
     ),
     Row(
         Capability.IMAGE_TO_TEXT,
         SemanticTask.IMAGE_TO_TEXT,
-        (*_IMAGES, "messages_image"),
+        (*_IMAGES, Format.MESSAGES_IMAGE),
         (Output.TEXT,),
         carries=("text", "image"),
         produces=("text",),
-        options="text_generation",
+        options=OptionsKind.TEXT_GENERATION,
     ),
     Row(
         Capability.MULTIMODAL_EMBEDDING,
         SemanticTask.MULTIMODAL_EMBEDDING,
-        (*_IMAGES, "content_batch"),
+        (*_IMAGES, Format.CONTENT_BATCH),
         (Output.EMBEDDINGS_FLOAT32,),
         carries=("text", "image", "audio"),
         produces=("vector",),
-        options="embeddings",
+        options=OptionsKind.EMBEDDINGS,
     ),
     Row(
         Capability.DECISION,
         SemanticTask.DECISION,
-        ("decision",),
+        (Format.DECISION,),
         (Output.DECISIONS,),
-        carries=("text", "image", "audio"),
+        carries=("text",),
         produces=("json",),
-        options="decision",
+        options=OptionsKind.DECISION,
+        adapter=True,
     ),
     Row(
         Capability.RERANK,
         SemanticTask.RERANK,
-        ("rerank",),
+        (Format.RERANK,),
         (Output.RELEVANCE_SCORES,),
         carries=("text",),
         produces=("json",),
-        options="rerank",
+        options=OptionsKind.RERANK,
+        adapter=True,
     ),
 )
 

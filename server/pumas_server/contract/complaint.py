@@ -74,7 +74,7 @@ def _sentence(detail: ErrorDetails) -> str:
             pattern = context["pattern"].removeprefix("^").removesuffix(END)
             return f"{quoted(place)} needs to match {pattern}"
         case "complaint" | "kind":
-            return f"{quoted(place)} {detail['msg']}"
+            return f"{quoted(place or 'body')} {detail['msg']}"
         case _:
             return f"{quoted(place)} {_NEEDS.get(kind, 'is not valid')}"
 

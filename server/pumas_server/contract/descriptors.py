@@ -16,7 +16,7 @@ from pumas_server.contract.bounds import (
     MAX_STREAM_EVENT_BYTES,
 )
 from pumas_server.contract.registry import SUPPORTED_CONTRACT_VERSIONS
-from pumas_server.contract.request import Capability, Output, SemanticTask
+from pumas_server.contract.words import Capability, Output, SemanticTask
 
 
 class _Record(BaseModel):

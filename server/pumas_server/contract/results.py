@@ -16,7 +16,7 @@ from pumas_server.contract.bounds import (
     MAX_STREAM_EVENT_BYTES,
 )
 from pumas_server.contract.errors import Code, ContractError, Outcome, error_member
-from pumas_server.contract.request import Capability
+from pumas_server.contract.words import Capability
 
 
 class FinishReason(StrEnum):

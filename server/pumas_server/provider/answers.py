@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.provider.projection import provider_reason
@@ -32,7 +32,7 @@ def incoherent(what: str) -> NoReturn:
     raise ContractError(Code.INVALID_PROVIDER_RESULT, f"the provider {what}")
 
 
-def is_index(value: object) -> bool:
+def is_index(value: object) -> TypeGuard[int]:
     """Whether `value` is a JSON integer."""
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -57,7 +57,7 @@ def input_tokens(answer: dict[str, Any], *names: str) -> int | None:
         for name in names:
             count = usage.get(name)
             if is_index(count) and count >= 0:
-                return int(count)
+                return count
     return None
 
 

@@ -9,18 +9,23 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from pumas_crds.vocabulary import DISTRIBUTION
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.asgi import JSON_HEADER, Message, Receive, Scope, Send, send_whole
 from pumas_server.router.contract_api import PATH as OPERATIONS_PATH
 from pumas_server.router.contract_api import ContractApi
 from pumas_server.router.discovery_api import discovery_routes
 from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
+from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_api import ROUTES, OpenAiApi, openai_error
+from pumas_server.router.openapi import build_openapi
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import ModelSource
@@ -42,7 +47,8 @@ class Router:
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
         exchanges = Exchanges(self.admission, self.upstream, self.workers)
-        shared = (self.workers, exchanges, self.sessions, self.budget)
+        self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers)
+        shared = (self.workers, exchanges, self.sessions, self.budget, self.metrics)
         self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {
             path: OpenAiApi(path, *shared) for path in ROUTES
         }
@@ -90,7 +96,9 @@ class Router:
 
     def _build_cold(self) -> FastAPI:
         app = FastAPI(title="Pumas Serving", openapi_url=None, redirect_slashes=False)
-        app.include_router(discovery_routes(self.workers))
+        app.include_router(
+            discovery_routes(self.workers, build_openapi(version(DISTRIBUTION), ROUTES))
+        )
         for path, hot in self._hot.items():
             # Known to the framework only so that other methods are answered 405 with Allow.
             app.router.routes.append(Route(path, hot, methods=["POST"]))
@@ -106,6 +114,11 @@ class Router:
             if self.accepting:
                 return Response("ok\n", media_type="text/plain")
             return Response("stopping\n", 503, media_type="text/plain")
+
+        @app.api_route("/metrics", methods=["GET", "HEAD"])
+        async def metrics() -> Response:
+            """Counters and levels for Prometheus."""
+            return Response(self.metrics.render(), media_type=METRICS_TYPE)
 
         @app.exception_handler(HTTPException)
         async def refused(request: Request, error: HTTPException) -> Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pumas_crds.facts import Fault
@@ -262,12 +262,7 @@ def _row(
     )
     facts = callable_first[0][1].facts if callable_first else Facts()
     if not targets:
-        facts = Facts(
-            ready=False,
-            mode=facts.mode,
-            modalities=facts.modalities,
-            context_tokens=facts.context_tokens,
-        )
+        facts = replace(facts, ready=False)
     return Row(
         model=model,
         load_state=_load_state(model, bool(targets)),

@@ -8,6 +8,7 @@ the session's marker says.
 from __future__ import annotations
 
 import asyncio
+from typing import assert_never
 
 from pumas_server.capabilities import resolve
 from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_RESPONSE_BYTES
@@ -16,6 +17,7 @@ from pumas_server.contract.errors import Code, ContractError, Outcome, error_bod
 from pumas_server.contract.registry import parse_operation
 from pumas_server.contract.request import Operation
 from pumas_server.contract.results import (
+    Result,
     TextResult,
     completed_record,
     delta_record,
@@ -23,7 +25,7 @@ from pumas_server.contract.results import (
     result_body,
     started_record,
 )
-from pumas_server.provider.dialect import build_text_call
+from pumas_server.provider.dialect import JsonCall, TextCall, build_call
 from pumas_server.router.access import principal_of
 from pumas_server.router.admission import BufferBudget, BufferLease
 from pumas_server.router.asgi import (
@@ -41,9 +43,11 @@ from pumas_server.router.asgi import (
 )
 from pumas_server.router.catalog import Row
 from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.provider_answers import EVENT_STREAM, JSON, read_whole, require
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
-from pumas_server.router.text_streams import TextStream, require_event_stream
+from pumas_server.router.text_streams import TextStream
 from pumas_server.router.workers import Workers
 
 PATH = "/v1/model-operations"
@@ -61,12 +65,18 @@ class ContractApi:
     """The ASGI app of the operations route."""
 
     def __init__(
-        self, workers: Workers, exchanges: Exchanges, sessions: Sessions, budget: BufferBudget
+        self,
+        workers: Workers,
+        exchanges: Exchanges,
+        sessions: Sessions,
+        budget: BufferBudget,
+        metrics: Metrics,
     ) -> None:
         self._workers = workers
         self._exchanges = exchanges
         self._sessions = sessions
         self._budget = budget
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -74,7 +84,7 @@ class ContractApi:
         with (
             self._sessions.open() as session,
             self._budget.lease() as lease,
-            OperationRecord(PATH, session, principal.name) as record,
+            OperationRecord(PATH, session, principal.name, finished=self._metrics.count) as record,
         ):
             try:
                 body = await read_body(scope, receive, session, lease)
@@ -105,18 +115,29 @@ class ContractApi:
         record.profile = row.profile
         descriptor = resolve_on_row(operation, row)
         record.capability = descriptor.capability
-        call = build_text_call(operation, descriptor.capability, row.upstream_model)
-        headers = {"Accept": "text/event-stream"}
+        call = build_call(operation, descriptor.capability, row.upstream_model)
+        kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
+        headers = {"Accept": kind}
         async with self._exchanges.open(session, row, call.path, call.body, headers) as response:
-            await require_event_stream(session, response)
-            stream = TextStream(session, response, call.form)
-            if operation.stream:
-                started = started_record(
-                    operation.request_id, descriptor.capability, operation.model, row.profile
-                )
-                await _relay(operation.request_id, started, stream, record, send)
-                return
-            answer = await _aggregate(operation.request_id, stream, lease)
+            await require(session, response, kind)
+            match call:
+                case TextCall():
+                    stream = TextStream(session, response, call.form)
+                    if operation.stream:
+                        started = started_record(
+                            operation.request_id,
+                            descriptor.capability,
+                            operation.model,
+                            row.profile,
+                        )
+                        await _relay(operation.request_id, started, stream, record, send)
+                        return
+                    result: Result = await _aggregate(stream, lease)
+                case JsonCall():
+                    result = call.project(await read_whole(session, response, lease))
+                case _ as never:
+                    assert_never(never)
+        answer = _finite(operation.request_id, result)
         record.response_bytes, record.status = len(answer), 200
         await send_whole(send, 200, answer, [JSON_HEADER])
         record.succeeded()
@@ -157,24 +178,25 @@ def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
         raise ContractError(error.code, f"{error.message}; {why}") from None
 
 
-async def _aggregate(request_id: str, stream: TextStream, lease: BufferLease) -> bytes:
-    """The finite answer that a provider's stream amounts to."""
+async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:
+    """The text that a provider's stream amounts to."""
     texts: list[str] = []
     async for pieces in stream.pieces():
-        if not lease.grow(sum(map(_bytes_of, pieces))):
+        if not lease.grow(sum(map(len, pieces))):
             raise ContractError(Code.RESPONSE_LIMIT, "the router holds as many bytes as it may")
         texts += pieces
-    answer = result_body(request_id, TextResult("".join(texts), stream.reason()))
+    return TextResult("".join(texts), stream.reason())
+
+
+def _finite(request_id: str, result: Result) -> bytes:
+    """The body of a finite answer. Raises `ContractError` (response_limit) over the bound."""
+    answer = result_body(request_id, result)
     if len(answer) > MAX_RESPONSE_BYTES:
         raise ContractError(
             Code.RESPONSE_LIMIT,
             f"the answer has {len(answer)} bytes; at most {MAX_RESPONSE_BYTES} are allowed",
         )
     return answer
-
-
-def _bytes_of(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
 
 
 async def _relay(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
@@ -20,7 +21,7 @@ _QUERY_FIELDS = ("model", "profile")
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
-def discovery_routes(workers: Workers) -> APIRouter:
+def discovery_routes(workers: Workers, openapi: dict[str, Any]) -> APIRouter:
     """`/v1/served-models`, `/v1/capabilities` and `/v1/models`."""
     routes = APIRouter()
 
@@ -58,6 +59,13 @@ def discovery_routes(workers: Workers) -> APIRouter:
             message = f"no model {quoted(model_id)} is loaded here"
             return _json(openai_error(404, "model_not_found", message), 404)
         return _json(json.dumps(entry).encode())
+
+    document = json.dumps(openapi).encode()
+
+    @routes.api_route("/openapi.json", methods=_READ)
+    async def openapi_document() -> Response:
+        """What all routes take and give."""
+        return _json(document)
 
     return routes
 

@@ -16,6 +16,7 @@ from pumas_server.capabilities import Facts
 from pumas_server.capabilities.declare import TASK_CAPABILITIES
 from pumas_server.capabilities.rows import ROW_OF
 from pumas_server.contract.descriptors import Modalities
+from pumas_server.contract.words import Capability
 from pumas_server.router.source import Endpoint, ModelRecord
 
 
@@ -58,6 +59,7 @@ def observe_pod(descriptor: PodDescriptor) -> Observation:
                 output=runtime.output_modalities if runtime else (),
             ),
             context_tokens=(runtime.context_tokens or None) if runtime else None,
+            embedding_width=(runtime.embedding_width or None) if runtime else None,
         ),
         boot_id=descriptor.boot_id,
         slots=runtime.slots if runtime else 0,
@@ -85,7 +87,8 @@ def observe_external(body: Any, model: str, task: Task | None) -> Observation:
             ready=True,
             mode=EngineMode.DECIDE if decides else None,
             modalities=_reported(modalities, decides, task),
-            context_tokens=_context(entry.get("meta")),
+            context_tokens=_count(entry.get("meta"), "n_ctx"),
+            embedding_width=_count(entry.get("meta"), "n_embd") if _embeds(task) else None,
         )
     )
 
@@ -134,6 +137,10 @@ def _modalities_of(task: Task | None) -> Modalities:
     return Modalities(input=("text",), output=tuple(gives))
 
 
-def _context(meta: Any) -> int | None:
-    context = meta.get("n_ctx") if isinstance(meta, dict) else None
-    return context if type(context) is int and context > 0 else None
+def _embeds(task: Task | None) -> bool:
+    return task is not None and Capability.TEXT_EMBEDDING in TASK_CAPABILITIES.get(task, ())
+
+
+def _count(meta: Any, name: str) -> int | None:
+    count = meta.get(name) if isinstance(meta, dict) else None
+    return count if isinstance(count, int) and count > 0 else None

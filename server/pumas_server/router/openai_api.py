@@ -19,7 +19,7 @@ from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.descriptors import Available, UnavailableReason
 from pumas_server.contract.errors import Code, ContractError, Outcome
-from pumas_server.contract.request import Capability
+from pumas_server.contract.words import Capability
 from pumas_server.provider.envelope import read_envelope
 from pumas_server.router.access import principal_of
 from pumas_server.router.admission import BufferBudget, BufferLease
@@ -39,6 +39,7 @@ from pumas_server.router.asgi import (
 )
 from pumas_server.router.catalog import Row
 from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.upstream import read_chunk
@@ -48,6 +49,8 @@ from pumas_server.router.workers import Workers
 ROUTES: dict[str, Capability] = {
     "/v1/chat/completions": Capability.CHAT_GENERATION,
     "/v1/completions": Capability.TEXT_GENERATION,
+    "/v1/embeddings": Capability.TEXT_EMBEDDING,
+    "/v1/rerank": Capability.RERANK,
 }
 
 #: A finite answer up to here is held back until it is whole, so that a fault is still told in an
@@ -93,6 +96,7 @@ class OpenAiApi:
         exchanges: Exchanges,
         sessions: Sessions,
         budget: BufferBudget,
+        metrics: Metrics,
     ) -> None:
         self._path = path
         self._capability = ROUTES[path]
@@ -100,6 +104,7 @@ class OpenAiApi:
         self._exchanges = exchanges
         self._sessions = sessions
         self._budget = budget
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -107,7 +112,9 @@ class OpenAiApi:
         with (
             self._sessions.open() as session,
             self._budget.lease() as lease,
-            OperationRecord(self._path, session, principal.name) as record,
+            OperationRecord(
+                self._path, session, principal.name, finished=self._metrics.count
+            ) as record,
         ):
             record.capability = self._capability
             try:

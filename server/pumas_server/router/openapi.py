@@ -6,7 +6,7 @@ that the application really has, both ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -150,7 +150,7 @@ def _forwarded(path: str) -> Json:
 
 
 def _read(
-    summary: str, bodies: dict[int, str | None], parameters: list[Json] | None = None
+    summary: str, bodies: Mapping[int, str | None], parameters: list[Json] | None = None
 ) -> Json:
     """GET and HEAD of a route that answers JSON."""
     get: Json = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from asyncio import CancelledError
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -39,6 +40,15 @@ class OperationRecord:
     request_bytes: int = 0
     response_bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
+    seconds: float = 0.0
+    """How long it took; known when it is over."""
+    finished: Callable[[OperationRecord], None] = field(default=lambda record: None)
+    """Told when it is over."""
+
+    @property
+    def outcome(self) -> str:
+        """Whether it had an effect."""
+        return "succeeded" if self.code == _SUCCESS else self.session.outcome
 
     def succeeded(self) -> None:
         """Note that all of the answer was handed over, unless it told of a failure."""
@@ -62,11 +72,12 @@ class OperationRecord:
             # Cancelled from outside: the server gave up on what `shutdown` had ended.
             cancelled = kind is not None and issubclass(kind, CancelledError)
             self.code = Code.TRANSPORT_LOST if cancelled else _FAULT_OF_OURS
+        self.seconds = time.perf_counter() - self.started
+        self.finished(self)
         self._write()
 
     def _write(self) -> None:
         """Write the line. Values are JSON: nothing of a caller's reaches the log unescaped."""
-        succeeded = self.code == _SUCCESS
         _log.info(
             "operation",
             extra={
@@ -79,11 +90,11 @@ class OperationRecord:
                     "principal": self.principal,
                     "status": self.status,
                     "code": self.code,
-                    "outcome": "succeeded" if succeeded else self.session.outcome,
+                    "outcome": self.outcome,
                     "admitted": self.session.admitted,
                     "request_bytes": self.request_bytes,
                     "response_bytes": self.response_bytes,
-                    "ms": round((time.perf_counter() - self.started) * 1000, 1),
+                    "ms": round(self.seconds * 1000, 1),
                 }
             },
         )

@@ -9,12 +9,10 @@ import aiohttp
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.results import FinishReason
-from pumas_server.provider.projection import TextForm, TextProjection, provider_reason
+from pumas_server.provider.projection import TextForm, TextProjection
 from pumas_server.provider.sse import SseDecoder
 from pumas_server.router.sessions import Session
-from pumas_server.router.upstream import lost, read_chunk
-
-_MAX_REASON_BYTES = 65_536
+from pumas_server.router.upstream import read_chunk
 
 
 class TextStream:
@@ -60,33 +58,3 @@ class TextStream:
         if self._reason is None:
             raise RuntimeError("the stream was not read to its end")
         return self._reason
-
-
-async def require_event_stream(session: Session, response: aiohttp.ClientResponse) -> None:
-    """Raise `ContractError` (provider_failure) unless the provider accepted with a stream."""
-    if not 200 <= response.status < 300:
-        reason = await refusal_reason(session, response)
-        told = f": {reason}" if reason else ""
-        raise ContractError(Code.PROVIDER_FAILURE, f"the provider answered {response.status}{told}")
-    if response.content_type != "text/event-stream":
-        raise ContractError(
-            Code.PROVIDER_FAILURE, "the provider answered with something else than a stream"
-        )
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise ContractError(
-            Code.PROVIDER_FAILURE, "the provider answered with an encoding nobody asked for"
-        )
-
-
-async def refusal_reason(session: Session, response: aiohttp.ClientResponse) -> str:
-    """The provider's own reason in an error answer, redacted; empty when it gives none."""
-    body = bytearray()
-    try:
-        while len(body) <= _MAX_REASON_BYTES and (chunk := await read_chunk(session, response)):
-            body += chunk
-    except ContractError as error:
-        # The status is known and decides; only the reason is lost with the connection.
-        if error.code is not lost("").code:
-            raise
-        return ""
-    return provider_reason(bytes(body))

@@ -17,7 +17,7 @@ from pumas_server.contract.descriptors import (
     UnavailableReason,
     render,
 )
-from pumas_server.contract.request import Capability, Output, SemanticTask
+from pumas_server.contract.words import Capability, Output, SemanticTask
 
 CHAT = Descriptor(
     capability=Capability.CHAT_GENERATION,

@@ -8,19 +8,11 @@ from typing import Any
 import pytest
 
 from pumas_server.contract.errors import Code, ContractError
+from pumas_server.contract.inputs import MessagesInput, TextInput
+from pumas_server.contract.options import TextOptions
 from pumas_server.contract.registry import parse_operation
-from pumas_server.contract.request import (
-    UNREAD_INPUTS,
-    UNREAD_OPTIONS,
-    UNREAD_PARTS,
-    Capability,
-    MessagesInput,
-    Output,
-    SemanticTask,
-    TextInput,
-    TextOptions,
-    Unread,
-)
+from pumas_server.contract.request import UNREAD_INPUTS, UNREAD_OPTIONS, UNREAD_PARTS, Unread
+from pumas_server.contract.words import Capability, Output, SemanticTask
 from support.documents import document, operation, raw, with_content, with_messages, with_options
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_STREAM_EVENT_BYTES
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.contract.request import Capability
 from pumas_server.contract.results import (
     FinishReason,
     TextResult,
@@ -21,6 +20,7 @@ from pumas_server.contract.results import (
     result_body,
     started_record,
 )
+from pumas_server.contract.words import Capability
 
 
 def data_of(record: bytes) -> Any:

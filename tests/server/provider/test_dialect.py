@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from pumas_server.contract.inputs import MessagesInput, TextInput
 from pumas_server.contract.registry import parse_operation
-from pumas_server.contract.request import Capability, MessagesInput, Operation, TextInput, Unread
+from pumas_server.contract.request import Operation, Unread
+from pumas_server.contract.words import Capability
 from pumas_server.provider.dialect import build_text_call
 from pumas_server.provider.projection import TextForm
 from support.documents import documents, operation, raw
