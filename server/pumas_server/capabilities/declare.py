@@ -68,7 +68,7 @@ def declare(spec: ServedModelSpec, facts: Facts) -> tuple[Descriptor, ...]:
 
 def _offered(task: Task | None, facts: Facts) -> frozenset[Capability] | None:
     """What the model means to do; None while nothing tells. A recorded task comes first."""
-    if facts.mode is EngineMode.DECIDE or "decisions" in facts.modalities.output:
+    if facts.mode is EngineMode.DECIDE:
         # Native evidence: such an engine can do nothing else, and no task of the hub names it.
         return frozenset({Capability.DECISION})
     sees = "image" in facts.modalities.input
@@ -84,8 +84,6 @@ def _offered(task: Task | None, facts: Facts) -> frozenset[Capability] | None:
             return _EMBEDDING | {Capability.MULTIMODAL_EMBEDDING} if sees else _EMBEDDING
         case EngineMode.RERANK:
             return frozenset({Capability.RERANK})
-        case EngineMode.DECIDE:
-            return frozenset({Capability.DECISION})
         case None:
             if "text" not in facts.modalities.output:
                 return None

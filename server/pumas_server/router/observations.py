@@ -20,6 +20,10 @@ from pumas_server.contract.words import Capability
 from pumas_server.router.source import Endpoint, ModelRecord
 
 
+#: llama.cpp's word for what a native decision model gives.
+DECISIONS = "decisions"
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What one endpoint said last."""
@@ -110,6 +114,20 @@ def _names(entry: Mapping[str, Any], model: str) -> bool:
     aliases = entry.get("aliases")
     names = [entry.get("id"), *(aliases if isinstance(aliases, list) else [])]
     return model in names or f"{model}:latest" in names
+
+
+def _as_reported(
+    published: Modalities | None, task: Task | None, decides: bool
+) -> Modalities | None:
+    """What an engine publishes, with the result named as the contract does (*Modalities*).
+
+    llama.cpp says `text` of its embedders and rerankers too, and `decisions` where we say `json`.
+    """
+    if published is None:
+        return None
+    wanted = ("json",) if decides else _modalities_of(task).output
+    gives = wanted if wanted and "text" not in wanted else published.output
+    return Modalities(input=published.input, output=gives)
 
 
 def _published(architecture: Any) -> Modalities | None:
