@@ -59,8 +59,9 @@ test: install ## all tests: real engine, no GPU, no cluster
 bench: install $(GEMMA) ## measure ours beside the engine alone
 	@$(BIN)/python benchmarks/serve.py
 
-generate: install ## write the generated files: CRDs, OpenAPI
+generate: install ## write the generated files: CRDs, OpenAPI, the chart's copies
 	@$(BIN)/python -m pumas_crds
+	@$(BIN)/python scripts/generate_chart.py
 	@$(BIN)/python scripts/generate_openapi.py
 
 fresh: ## all of it again, from a clone of what is committed in an empty home folder

@@ -6,7 +6,8 @@ know: names, printer columns, and the rules that compare an object with what it 
 
 from __future__ import annotations
 
-from pumas_crds.schema import Json, Rule, Schema, structural_resource
+from pumas_crds.resource import Rule
+from pumas_crds.schema import Json, Schema, structural_resource
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import ServingProfile
 from pumas_crds.vocabulary import DEFAULT_PROFILE, GROUP, VERSION, ConditionType
@@ -28,10 +29,18 @@ IMMUTABLE: tuple[Rule, ...] = (
 
 def build_served_models() -> Schema:
     """The definition of `servedmodels`, short name `sm`."""
-    servable = f'.status.conditions[?(@.type=="{ConditionType.SERVABLE}")].status'
+    servable = _condition(ConditionType.SERVABLE, "status")
+    progress = _condition(ConditionType.PROGRESSING, "reason")
     version: Schema = {
         **_version(structural_resource(ServedModel, IMMUTABLE)),
-        "subresources": {"status": {}},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
         "additionalPrinterColumns": [
             _column("Alias", ".status.model", "The name that requests use"),
             _column("Profile", ".spec.profile", "The ServingProfile"),
@@ -40,6 +49,9 @@ def build_served_models() -> Schema:
             _column("Servable", servable, "Whether the model answers now"),
             _column("Replicas", ".status.replicas", "Serving pods that exist", "integer"),
             _column("Age", ".metadata.creationTimestamp", "", "date"),
+            _wide("Device", ".status.runtime.device", "Where the engine computes"),
+            _wide("Context", ".status.runtime.contextTokens", "Context of a slot", "integer"),
+            _wide("Reason", progress, "What the pods are doing, or why they do not"),
         ],
     }
     return _definition("ServedModel", version, short_names=["sm"])
@@ -62,6 +74,15 @@ def _version(schema: Schema) -> Schema:
 def _column(name: str, path: str, description: str, kind: str = "string") -> Schema:
     column: Schema = {"name": name, "type": kind, "jsonPath": path}
     return column | ({"description": description} if description else {})
+
+
+def _wide(name: str, path: str, description: str, kind: str = "string") -> Schema:
+    """A column that `kubectl get -o wide` shows."""
+    return _column(name, path, description, kind) | {"priority": 1}
+
+
+def _condition(kind: ConditionType, member: str) -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{member}'
 
 
 def _definition(kind: str, version: Schema, *, short_names: list[Json] | None = None) -> Schema:

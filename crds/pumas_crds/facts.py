@@ -85,6 +85,20 @@ class RuntimeFacts(Open):
     """Kinds of result it gives."""
     embedding_width: Annotated[int, Field(ge=0)] = 0
     """Width of its vectors."""
+    device: Word = ""
+    """Where it computes, by its own account: `cpu`, or `gpu 24/36` with the layers that are there.
+
+    Empty: it has not told.
+    """
+
+
+class RuntimeStatus(RuntimeFacts):
+    """What a running engine says of itself, and what it was started for."""
+
+    mode: EngineMode | None = None
+    """What the engine does."""
+    mode_reason: Annotated[str, Field(max_length=256)] = ""
+    """Why it was started for that."""
 
 
 class PodState(StrEnum):

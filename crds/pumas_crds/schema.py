@@ -15,10 +15,10 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from pumas_crds.descriptions import describe_fields
+from pumas_crds.resource import Rule
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Schema: TypeAlias = "dict[str, Json]"
-Rule: TypeAlias = tuple[str, str]
 
 #: The longest RFC 3339 time with nanoseconds and an offset has 35 characters.
 _DATE_TIME_LENGTH = 64
@@ -41,12 +41,17 @@ _COPIED = frozenset(
         "pattern",
         "required",
         "type",
+        "x-kubernetes-int-or-string",
         "x-kubernetes-list-map-keys",
         "x-kubernetes-list-type",
         "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-validations",
     }
 )
+
+#: The one union that a CRD knows, in the one form that the API server takes.
+_INT_OR_STRING: list[Json] = [{"type": "integer"}, {"type": "string"}]
 
 #: Members last, so that in YAML a node's own properties are not pages below its name.
 _LAST = ("required", "properties", "additionalProperties", "items")
@@ -123,6 +128,8 @@ class _Rewriter:
                     out[keyword] = self.node(member, f"{path}.*", within)
                 case "items", dict(member):
                     out[keyword] = self.node(member, f"{path}[]", within)
+                case "anyOf", list(arms) if arms == _INT_OR_STRING:
+                    out[keyword] = arms
                 case "const", _:
                     out["enum"] = [value]
                 case "exclusiveMinimum" | "exclusiveMaximum", int() | float():
@@ -150,6 +157,8 @@ class _Rewriter:
                         raise NotStructural(path, f"{name} contains itself, endlessly in a CRD")
                     within = (*within, name)
                     node = {**self.definitions[name], **beside}
+                case {"x-kubernetes-int-or-string": True}:
+                    return node, within
                 case {"anyOf": list(arms), **beside}:
                     values = [arm for arm in arms if arm != {"type": "null"}]
                     if len(values) != 1 or not isinstance(values[0], dict):
@@ -170,6 +179,12 @@ def _bounded(node: Schema, path: str) -> Schema:
     match node:
         case {"type": "string", "enum": _}:
             return node
+        case {"x-kubernetes-int-or-string": True}:
+            _demand(node, path, "anyOf", "an integer or string")
+            _demand(node, path, "maxLength", "an integer or string")
+            return node
+        case {"type": "object", "x-kubernetes-preserve-unknown-fields": True}:
+            return node  # another API's object: its bounds are the API server's own
         case {"type": "string", "format": "date-time"}:
             return {"maxLength": _DATE_TIME_LENGTH, **node}
         case {"format": form}:

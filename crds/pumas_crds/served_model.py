@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, field_validator, model_validator
 
-from pumas_crds.facts import Fault, FileFacts
-from pumas_crds.resource import Closed, Condition, ObjectMeta, Open
+from pumas_crds.engine import Engine
+from pumas_crds.facts import Fault, FileFacts, RuntimeStatus
+from pumas_crds.resource import Closed, Condition, ObjectMeta, Open, Rule, closed
+from pumas_crds.source import Source, addressed
 from pumas_crds.vocabulary import (
     ALIAS_PATTERN,
     API_VERSION,
@@ -23,21 +22,6 @@ from pumas_crds.vocabulary import (
 )
 
 Name = Annotated[str, Field(max_length=256)]
-CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
-
-
-def _rules(*rules: tuple[str, str]) -> ConfigDict:
-    """CEL twins of a type's validators, for the API server; `(rule, message)` each."""
-    return ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="forbid",
-        frozen=True,
-        defer_build=True,
-        json_schema_extra={
-            "x-kubernetes-validations": [{"rule": r, "message": m} for r, m in rules]
-        },
-    )
 
 
 class Catalogue(Closed):
@@ -53,40 +37,7 @@ class Catalogue(Closed):
     """The library identifier; by default the source tells it."""
 
 
-_ONE_SOURCE_RULE = ("has(self.path)", "source needs exactly one of: path")
-_PATH_RULE = (
-    r"!has(self.path) || !self.path.matches('[\\x00-\\x1f\\x7f]')",
-    "a path holds no control characters",
-)
-
-
-class Source(Closed):
-    """Where the weights are. Exactly one member."""
-
-    model_config = _rules(_ONE_SOURCE_RULE, _PATH_RULE)
-
-    path: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """A file on the machine that serves. Relative: to the manifest's folder (local mode)."""
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        if self.path is None:
-            raise ValueError(_ONE_SOURCE_RULE[1])
-        return self
-
-    @field_validator("path")
-    @classmethod
-    def _no_control_characters(cls, path: str | None) -> str | None:
-        if path is not None and re.search(r"[\x00-\x1f\x7f]", path):
-            raise ValueError(_PATH_RULE[1])
-        return path
-
-    def file_name(self) -> str:
-        """The last component, which is what may be said of a source outside this machine."""
-        return PurePosixPath(self.path or "").name
-
-
-_URL_RULE = (
+_URL_RULE: Rule = (
     "isURL(self.url) && url(self.url).getHostname() != '' && (url(self.url).getPort() == ''"
     " || int(url(self.url).getPort()) <= 65535)",
     "endpoint.url needs a host, and a port of at most 65535 if it has one",
@@ -96,7 +47,7 @@ _URL_RULE = (
 class ExternalEndpoint(Closed):
     """An OpenAI-compatible server that already runs."""
 
-    model_config = _rules(_URL_RULE)
+    model_config = closed(_URL_RULE)
 
     url: Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s?#@]+$")]
     """The server's root; `/v1/…` is appended. A trailing `/` or `/v1` is removed."""
@@ -106,12 +57,7 @@ class ExternalEndpoint(Closed):
     @field_validator("url")
     @classmethod
     def _host_and_port(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            addressed = bool(parts.hostname) and (parts.port is None or parts.port >= 0)
-        except ValueError as error:
-            raise ValueError(_URL_RULE[1]) from error
-        if not addressed:
+        if not addressed(url):
             raise ValueError(_URL_RULE[1])
         return url
 
@@ -126,44 +72,25 @@ class ExternalEndpoint(Closed):
         return urlsplit(self.url).hostname or ""
 
 
-class Engine(Closed):
-    """Settings of the engine. Everything unset is chosen by the profile, then by the file."""
-
-    context_tokens: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
-    """Context of one slot. Default: the smaller of the training context and 8192."""
-    parallel: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Slots, each with the whole context. Default: 4 for generation, otherwise 1."""
-    gpu_layers: Annotated[int, Field(ge=0, le=100_000)] | None = None
-    """Layers to keep on the GPU. Default: as many as fit."""
-    flash_attention: Literal["auto", "on", "off"] | None = None
-    """Whether to use flash attention. Default: auto."""
-    cache_type_k: CacheType | None = None
-    """Type of the cached keys. Default: f16."""
-    cache_type_v: CacheType | None = None
-    """Type of the cached values. Default: f16."""
-    chat_template: Annotated[str, Field(min_length=1, max_length=65_536)] | None = None
-    """A chat template (Jinja) in place of the file's own."""
-
-
-_SOURCE_RULE = (
+_SOURCE_RULE: Rule = (
     "self.runtime == 'external' ? !has(self.source) : has(self.source)",
     "source is required, except with runtime external, which has none",
 )
-_ENDPOINT_RULE = (
+_ENDPOINT_RULE: Rule = (
     "self.runtime == 'external' ? has(self.endpoint) : !has(self.endpoint)",
     "endpoint is required with runtime external, and only there",
 )
-_OURS_RULE = (
+_OURS_RULE: Rule = (
     "self.runtime != 'external' || (!has(self.sha256) && !has(self.engine)"
-    " && !has(self.drainSeconds))",
-    "sha256, engine and drainSeconds act on engines of ours: not with runtime external",
+    " && !has(self.drainSeconds) && (!has(self.replicas) || self.replicas == 1))",
+    "sha256, engine, replicas and drainSeconds act on engines of ours: not with runtime external",
 )
 
 
 class ServedModelSpec(Closed):
     """What is to be served, and as what."""
 
-    model_config = _rules(_SOURCE_RULE, _ENDPOINT_RULE, _OURS_RULE)
+    model_config = closed(_SOURCE_RULE, _ENDPOINT_RULE, _OURS_RULE)
 
     alias: Annotated[str, Field(min_length=1, max_length=192, pattern=ALIAS_PATTERN)] | None = None
     """The name that requests use as `model`. Default: metadata.name. Immutable."""
@@ -185,8 +112,12 @@ class ServedModelSpec(Closed):
     """Digest of the weights file, checked before anything is loaded."""
     engine: Engine | None = None
     """Settings of the engine."""
+    replicas: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Serving pods. 0 unloads the model. The scale subresource writes it."""
     drain_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
     """How long running calls may finish when a pod stops. Default: 30."""
+    suspend: bool = False
+    """Stop serving without deleting: no pods, and every call is refused."""
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -196,9 +127,14 @@ class ServedModelSpec(Closed):
         if external is not (self.endpoint is not None):
             raise ValueError(_ENDPOINT_RULE[1])
         ours = (self.sha256, self.engine, self.drain_seconds)
-        if external and any(value is not None for value in ours):
+        if external and (self.replicas != 1 or any(value is not None for value in ours)):
             raise ValueError(_OURS_RULE[1])
         return self
+
+    @property
+    def desired_replicas(self) -> int:
+        """Serving pods that are wanted now."""
+        return 0 if self.suspend else self.replicas
 
 
 class ServedModelStatus(Open):
@@ -212,10 +148,22 @@ class ServedModelStatus(Open):
     """Serving pods that exist."""
     servable_replicas: Annotated[int, Field(ge=0)] = 0
     """Serving pods that answer now."""
+    last_replicas: Annotated[int, Field(ge=0)] = 0
+    """Serving pods that were wanted when any last were; what a load goes back to."""
+    selector: Annotated[str, Field(max_length=256)] = ""
+    """The pods' labels, as the scale subresource tells them to an autoscaler."""
     model: Annotated[str, Field(max_length=192)] = ""
     """The effective alias."""
     profile: Annotated[str, Field(max_length=63)] = ""
     """The effective profile."""
+    catalogue_id: Annotated[str, Field(max_length=256)] = ""
+    """The id in the model catalogue: the alias, with `@profile` when that is not the default."""
+    spec_hash: Annotated[str, Field(max_length=64)] = ""
+    """Which pod template is wanted; a pod of this generation carries the same."""
+    inspection_hash: Annotated[str, Field(max_length=64)] = ""
+    """Which source, digest and task `file` and a refusal of the file speak of."""
+    runtime: RuntimeStatus | None = None
+    """What the running engine says of itself; kept at zero, for the spec hash that it ran."""
     file: FileFacts | None = None
     """What the weights file is."""
     error: Fault | None = None
@@ -233,7 +181,7 @@ class ServedModelStatus(Open):
     """Observations, each with a reason."""
 
 
-_NAME_RULE = (
+_NAME_RULE: Rule = (
     "has(self.spec.alias) || size(self.metadata.name) <= 192",
     "metadata.name is longer than 192 characters, too long for an alias: set spec.alias",
 )
@@ -242,7 +190,7 @@ _NAME_RULE = (
 class ServedModel(Closed):
     """One model, served under one alias and profile."""
 
-    model_config = _rules(_NAME_RULE)
+    model_config = closed(_NAME_RULE)
 
     api_version: Literal["serving.pumas.dev/v1alpha1"] = API_VERSION  # type: ignore[assignment]
     kind: Literal["ServedModel"] = "ServedModel"
@@ -265,3 +213,9 @@ class ServedModel(Closed):
     def profile(self) -> str:
         """The effective profile."""
         return self.spec.profile
+
+    @property
+    def catalogue_id(self) -> str:
+        """The id in the model catalogue."""
+        plain = self.profile == DEFAULT_PROFILE
+        return self.alias if plain else f"{self.alias}@{self.profile}"

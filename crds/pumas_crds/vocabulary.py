@@ -12,6 +12,27 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 DEFAULT_PROFILE = "default"
 
+#: How the children of a ServedModel are told from others, and one model's from another's.
+NAME_LABEL = "app.kubernetes.io/name"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+PART_OF_LABEL = "app.kubernetes.io/part-of"
+PART_OF_VALUE = "pumas-serving"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+MANAGED_BY_VALUE = "pumas-operator"
+MODEL_LABEL = f"{GROUP}/model"
+MODEL_UID_LABEL = f"{GROUP}/model-uid"
+MODEL_NAME_ANNOTATION = f"{GROUP}/model-name"
+SPEC_HASH_ANNOTATION = f"{GROUP}/spec-hash"
+
+#: Labels of the parts of an installation, which the chart sets.
+ROUTER_NAME = "pumas-router"
+OPERATOR_NAME = "pumas-operator"
+WORKER_NAME = "pumas-worker"
+INSPECTOR_NAME = "pumas-inspector"
+SERVING_POD = "serving-pod"
+INSPECTION = "inspection"
+
 ALIAS_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:+-]*(/[A-Za-z0-9][A-Za-z0-9._:+-]*)*$"
 PROFILE_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
@@ -104,26 +125,36 @@ class Reason(StrEnum):
     """Condition and error reasons."""
 
     ACCEPTED = "Accepted"
+    APPLY_REFUSED = "ApplyRefused"
     AVAILABLE = "Available"
+    CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
+    CREATE_CONTAINER_CONFIG_ERROR = "CreateContainerConfigError"
     DIGEST_MISMATCH = "DigestMismatch"
     DRAINING = "Draining"
     DUPLICATE_IDENTITY = "DuplicateIdentity"
     ENDPOINT_NOT_ALLOWED = "EndpointNotAllowed"
     ENGINE_FAILED = "EngineFailed"
+    EVICTED = "Evicted"
     FETCH_FAILED = "FetchFailed"
     IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
     INSPECTING = "Inspecting"
+    INVALID_SPEC = "InvalidSpec"
     MISSING_RANKING_HEAD = "MissingRankingHead"
     NO_ENDPOINT = "NoEndpoint"
     NOT_A_MODEL = "NotAModel"
     NOT_IMPLEMENTED = "NotImplemented"
     NOT_OBSERVED = "NotObserved"
+    NOT_OWNED = "NotOwned"
     OOM_KILLED = "OOMKilled"
     PROFILE_NOT_FOUND = "ProfileNotFound"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+    REPLICA_FAILURE = "ReplicaFailure"
     ROLLED_OUT = "RolledOut"
     SCALED_TO_ZERO = "ScaledToZero"
+    SOURCE_NOT_ALLOWED = "SourceNotAllowed"
     SOURCE_UNREACHABLE = "SourceUnreachable"
     STARTING = "Starting"
+    SUSPENDED = "Suspended"
     TASK_MISMATCH = "TaskMismatch"
     TRUNCATED = "Truncated"
     UNSCHEDULABLE = "Unschedulable"
@@ -134,10 +165,12 @@ PERMANENT_REASONS = frozenset(
     {
         Reason.DIGEST_MISMATCH,
         Reason.ENDPOINT_NOT_ALLOWED,
+        Reason.INVALID_SPEC,
         Reason.MISSING_RANKING_HEAD,
         Reason.NOT_A_MODEL,
         Reason.NOT_IMPLEMENTED,
         Reason.PROFILE_NOT_FOUND,
+        Reason.SOURCE_NOT_ALLOWED,
         Reason.SOURCE_UNREACHABLE,
         Reason.TASK_MISMATCH,
         Reason.TRUNCATED,
@@ -161,8 +194,10 @@ SUPERVISOR_PORT_NAME = "supervisor"
 ENGINE_PORT = 8080
 SUPERVISOR_PORT = 8081
 
-#: Where a container of a serving pod finds the weights cache, its run folder, the engine's key.
+#: Where a container of a serving pod finds the weights cache, the volume of a claim that is its
+#: source, its run folder, the engine's key.
 MODELS_DIR = "/models"
+SOURCE_DIR = "/source"
 RUN_DIR = "/run/pumas"
 ENGINE_KEY_FILE = "engine-key"
 TERMINATION_LOG = "termination-log"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import assert_never
 
 from pumas_crds.facts import Fault, FileFacts
-from pumas_crds.served_model import ServedModelSpec, Source
+from pumas_crds.served_model import ServedModelSpec
+from pumas_crds.source import Source
 from pumas_crds.vocabulary import Task
 from pumas_server.capabilities import Facts, declare
 from pumas_server.contract.descriptors import Descriptor, Modalities

@@ -39,7 +39,7 @@ from pumas_local.pod import (
     select_secret_files,
 )
 from pumas_local.process import Process
-from pumas_operator.status import PodObservation
+from pumas_operator.observation import PodObservation
 
 FIRST_BACK_OFF_SECONDS = 1.0
 LONGEST_BACK_OFF_SECONDS = 60.0

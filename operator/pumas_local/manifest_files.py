@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from pumas_crds.served_model import ServedModel, ServedModelStatus, Source
+from pumas_crds.served_model import ServedModel, ServedModelStatus
 from pumas_crds.serving_profile import ServingProfile
+from pumas_crds.source import Source
 from pumas_crds.vocabulary import API_VERSION
 from pumas_local import complaint, documents
 from pumas_local.documents import Document

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import BUILT_IN_DEFAULT, ServingProfile
-from pumas_crds.vocabulary import DEFAULT_PROFILE, ENGINE_KEY_FILE
+from pumas_crds.vocabulary import DEFAULT_PROFILE, ENGINE_KEY_FILE, SPEC_HASH_ANNOTATION
 from pumas_local.kubelet import Kubelet, LocalPod
 from pumas_local.manifest_files import Manifests
 from pumas_local.pod import LOOPBACK, Deployment
@@ -24,12 +24,12 @@ from pumas_local.source import LocalSource
 from pumas_operator import names
 from pumas_operator.acceptance import build_refusal
 from pumas_operator.manifests import (
-    SPEC_HASH_ANNOTATION,
     Settings,
     build_deployment,
     spec_hash,
 )
-from pumas_operator.status import Observed, PodObservation, build_status
+from pumas_operator.observation import Observed, PodObservation
+from pumas_operator.status import build_status
 from pumas_server.router.source import Endpoint, ModelRecord
 
 #: No image is pulled here: a container's `python` is this interpreter. No router has to be told
@@ -55,8 +55,9 @@ class _Row:
         return ModelRecord(self.model, self.spec_hash, tuple(self._endpoints()))
 
     def _endpoints(self) -> Iterable[Endpoint]:
-        if self.observed.external and self.observed.refused is None and self.model.spec.endpoint:
-            url = self.model.spec.endpoint.root()
+        spec = self.model.spec
+        if spec.endpoint is not None and self.observed.refused is None and not spec.suspend:
+            url = spec.endpoint.root()
             yield Endpoint(uid=EXTERNAL_UID, url=url, supervisor_url=None, ready=True)
         if self.pod is not None and self.pod.ports and not self.pod.observation.terminating:
             yield Endpoint(
@@ -146,7 +147,8 @@ def _build_row(
     runs = not (duplicate or observed.refused or observed.external)
     if profile is None or not runs:
         digest = spec_hash(model.spec.model_dump(mode="json", by_alias=True))
-        return _Row(model, observed, None, digest, key)
+        return _Row(model, replace(observed, spec_hash=digest), None, digest, key)
     deployment = Deployment.model_validate(build_deployment(model, profile, SETTINGS))
     digest = deployment.spec.template.metadata.annotations[SPEC_HASH_ANNOTATION]
-    return _Row(model, observed, deployment, digest, key)
+    wanted = deployment if deployment.spec.replicas else None
+    return _Row(model, replace(observed, spec_hash=digest), wanted, digest, key)

@@ -3,81 +3,28 @@
 Three questions are kept apart. Accepted: may this spec be served, as far as spec, profile and file
 tell? Progressing and Ready: is the workload on its way to this generation, or there? Servable:
 does anything answer now? A bad new spec while an old pod serves answers the first with False and
-the last with True. What is known of the file outlives the pod that read it, until the spec changes.
+the last with True. What is known of the file outlives the pod or Job that read it, until the spec
+asks for another inspection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from pumas_crds.facts import Fault, FileFacts, Inspection
+from pumas_crds.facts import Fault, RuntimeStatus
 from pumas_crds.resource import Condition
 from pumas_crds.served_model import ServedModel, ServedModelStatus
 from pumas_crds.vocabulary import PERMANENT_REASONS, ConditionType, LoadState, Reason
+from pumas_operator.file_verdict import RETRIED, FileVerdict, select_verdict
+from pumas_operator.labels import selector_text
+from pumas_operator.observation import Observed, PodObservation
 
-#: Refusals that are computed anew every time, hence never kept from an earlier status.
-RECOMPUTED = frozenset(
-    {
-        Reason.DUPLICATE_IDENTITY,
-        Reason.ENDPOINT_NOT_ALLOWED,
-        Reason.NOT_IMPLEMENTED,
-        Reason.PROFILE_NOT_FOUND,
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PodObservation:
-    """One serving pod as its kubelet sees it."""
-
-    uid: str
-    current: bool = True
-    """Whether it was made from this generation's template."""
-    waiting: Reason | None = None
-    """Why it does not run, when its own programs are not the reason: `Unschedulable`…"""
-    inspection: Inspection | None = None
-    """What its init container reported of the file."""
-    fetch_failed: bool = False
-    """Whether the init container's last run failed."""
-    ready: bool = False
-    terminating: bool = False
-    engine_fault: Fault | None = None
-    """Why the serving container's last run ended; kept until it is ready again."""
-    restarts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """All that a model's status depends on, beside its spec and its previous status."""
-
-    profile_found: bool = True
-    duplicate: bool = False
-    """Whether another model has this alias and profile and comes first."""
-    refused: Fault | None = None
-    """A refusal that no file can mend, see `acceptance`."""
-    desired_replicas: int = 1
-    pods: tuple[PodObservation, ...] = ()
-    """Oldest first."""
-    external: bool = False
-    """A server that is not ours answers: there are no pods, and only routers see if it does."""
-
-    @property
-    def live(self) -> tuple[PodObservation, ...]:
-        """Pods that are not on their way out."""
-        return tuple(pod for pod in self.pods if not pod.terminating)
-
-    @property
-    def serving(self) -> int:
-        """How many pods answer now, of whatever generation."""
-        return sum(pod.ready for pod in self.live)
-
-
-class _Known(NamedTuple):
-    file: FileFacts | None
-    error: Fault | None
+#: Faults that are nobody's progress: nothing is tried again until somebody acts.
+STANDING = PERMANENT_REASONS | {Reason.NOT_OWNED}
+#: Faults that only mean waiting; the model is still on its way.
+WAITED_FOR = frozenset({Reason.UNSCHEDULABLE})
 
 
 class _Verdict(NamedTuple):
@@ -86,31 +33,67 @@ class _Verdict(NamedTuple):
     message: str
 
 
+class _Situation(NamedTuple):
+    """What the verdicts are drawn from."""
+
+    model: ServedModel
+    observed: Observed
+    wanted: int
+    known: FileVerdict
+    refusal: Fault | None
+    fault: Fault | None
+    """Why the model does not serve as it should: the refusal, else what its pods tell."""
+
+    @property
+    def lasting(self) -> Fault | None:
+        """The fault, if it speaks against the spec or the file."""
+        fault = self.fault
+        lasts = fault is not None and (fault is self.refusal or fault.reason in PERMANENT_REASONS)
+        return fault if lasts else None
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the spec asks not to serve."""
+        return self.model.spec.suspend
+
+
 def build_status(model: ServedModel, observed: Observed, now: datetime) -> ServedModelStatus:
     """The whole status; `model.status` is the previous one."""
-    refusal = _refusal(model, observed)
-    known = _known(model, observed)
-    fault = refusal or _pod_fault(known, observed)
-    lasting = fault is not None and (fault is refusal or fault.reason in PERMANENT_REASONS)
-    progressing = _progressing(observed, refusal, fault)
+    situation = _look(model, observed)
+    progressing = _progressing(situation)
     verdicts = {
-        ConditionType.ACCEPTED: _accepted(observed, known, fault, lasting),
+        ConditionType.ACCEPTED: _accepted(situation),
         ConditionType.PROGRESSING: progressing,
         ConditionType.READY: _ready(progressing),
-        ConditionType.SERVABLE: _servable(observed, refusal),
+        ConditionType.SERVABLE: _servable(situation),
     }
+    known = situation.known
     return ServedModelStatus(
         observed_generation=model.metadata.generation,
-        load_state=_load_state(observed, fault, lasting),
+        load_state=_load_state(situation),
         replicas=len(observed.pods),
         servable_replicas=observed.serving,
+        last_replicas=model.spec.replicas or model.status.last_replicas,
+        selector="" if observed.external else selector_text(model),
         model=model.alias,
         profile=model.profile,
+        catalogue_id=model.catalogue_id,
+        spec_hash=observed.spec_hash,
+        inspection_hash=observed.inspection_hash if _verdict_kept(situation) else "",
+        runtime=_runtime(model, observed),
         file=known.file,
-        # One replica's passing fault is no reason why the model cannot serve while another does.
-        error=None if observed.serving and not lasting else fault,
+        error=_error(situation),
         conditions=tuple(_conditions(model, verdicts, now)),
     )
+
+
+def _look(model: ServedModel, observed: Observed) -> _Situation:
+    asked = observed.desired_replicas
+    wanted = model.spec.desired_replicas if asked is None else asked
+    refusal = _refusal(model, observed)
+    known = select_verdict(model, observed)
+    fault = refusal or _workload_fault(known, observed, wanted)
+    return _Situation(model, observed, wanted, known, refusal, fault)
 
 
 def _refusal(model: ServedModel, observed: Observed) -> Fault | None:
@@ -123,93 +106,142 @@ def _refusal(model: ServedModel, observed: Observed) -> Fault | None:
     return observed.refused
 
 
-def _known(model: ServedModel, observed: Observed) -> _Known:
-    """What is known of the file: the newest pod's word, else the previous status's."""
-    for pod in reversed(observed.live):
-        if pod.inspection is not None:
-            return _Known(pod.inspection.file, pod.inspection.error)
-    previous = model.status
-    if previous.observed_generation != model.metadata.generation:
-        return _Known(None, None)
-    # A pod that has not read the file yet is a new attempt; only without one does a fault persist.
-    error = None if observed.live else previous.error
-    kept = error is not None and error.reason in PERMANENT_REASONS - RECOMPUTED
-    return _Known(previous.file, error if kept else None)
-
-
-def _pod_fault(known: _Known, observed: Observed) -> Fault | None:
-    """Why the newest pod does not serve, as far as it has told."""
-    newest = observed.live[-1] if observed.live else None
-    if newest is None:
-        return known.error
-    if newest.ready:
-        return None
-    if known.error is not None:
-        return known.error
-    if newest.engine_fault is not None:
-        return newest.engine_fault
-    if newest.fetch_failed:
-        sentence = "Fetching the file ended without a result; it is tried again."
-        return Fault(reason=Reason.FETCH_FAILED, message=sentence)
-    if newest.waiting is not None:
-        return Fault(reason=newest.waiting, message="The pod waits and does not run.")
-    return None
-
-
-def _accepted(observed: Observed, known: _Known, fault: Fault | None, lasting: bool) -> _Verdict:
-    if fault is not None and lasting:
-        return _Verdict("False", fault.reason, fault.message)
-    if observed.external:
-        return _Verdict("True", Reason.ACCEPTED, "The endpoint may be used.")
+def _verdict_kept(situation: _Situation) -> bool:
+    """Whether this status itself carries a verdict on the file that need not be found again."""
+    known = situation.known
     if known.file is not None:
+        return True
+    error = known.error
+    final = error is not None and error.reason in PERMANENT_REASONS - RETRIED
+    return final and error is situation.fault
+
+
+def _workload_fault(known: FileVerdict, observed: Observed, wanted: int) -> Fault | None:
+    """Why fewer pods than are wanted serve, as far as anybody has told."""
+    if observed.foreign:
+        sentence = f"{observed.foreign} exists and is not this model's; it is left as it is."
+        return known.error or Fault(reason=Reason.NOT_OWNED, message=sentence)
+    newest = observed.live[-1] if observed.live else None
+    if newest is not None and newest.ready and newest.current:
+        own = None
+    else:
+        own = known.error or (_pod_fault(newest) if newest is not None else None)
+    if own is not None or observed.rolled_out >= wanted:
+        return own
+    job = observed.inspection
+    # Until the file is inspected no pod is made, so that the Job's fault is what holds things up.
+    return (job.fault if job is not None else None) or observed.workload_fault
+
+
+def _pod_fault(pod: PodObservation) -> Fault | None:
+    if pod.ready:
+        return None
+    if pod.engine_fault is not None:
+        return pod.engine_fault
+    if pod.waiting is not None:
+        sentence = pod.message or "The pod waits and does not run."
+        return Fault(reason=pod.waiting, message=sentence)
+    if pod.fetch_failed:
+        sentence = pod.message or "Fetching the file ended without a result; it is tried again."
+        return Fault(reason=Reason.FETCH_FAILED, message=sentence)
+    return pod.descriptor.error if pod.descriptor is not None else None
+
+
+def _runtime(model: ServedModel, observed: Observed) -> RuntimeStatus | None:
+    """What the newest ready pod says of its engine; at zero what was said for this very spec."""
+    for pod in reversed(observed.live):
+        told = pod.descriptor
+        if pod.ready and told is not None and told.runtime is not None:
+            facts = told.runtime.model_dump()
+            return RuntimeStatus(**facts, mode=told.mode, mode_reason=told.mode_reason)
+    previous = model.status
+    same = bool(observed.spec_hash) and previous.spec_hash == observed.spec_hash
+    return previous.runtime if same else None
+
+
+def _error(situation: _Situation) -> Fault | None:
+    if situation.lasting is not None:
+        return situation.lasting
+    # One replica's passing fault is no reason why the model cannot serve while another does.
+    if situation.observed.serving:
+        return None
+    if situation.suspended:
+        return Fault(reason=Reason.SUSPENDED, message="The model is suspended (spec.suspend).")
+    return situation.fault
+
+
+def _accepted(situation: _Situation) -> _Verdict:
+    fault = situation.lasting
+    if fault is not None:
+        return _Verdict("False", fault.reason, fault.message)
+    if situation.observed.external:
+        return _Verdict("True", Reason.ACCEPTED, "The endpoint may be used.")
+    if situation.known.file is not None:
         return _Verdict("True", Reason.ACCEPTED, "The file was inspected and can be served.")
-    return _Verdict("Unknown", Reason.INSPECTING, "The file was not inspected yet.")
+    job = situation.observed.inspection
+    held_up = job.fault if job is not None else None
+    sentence = "The file was not inspected yet."
+    return _Verdict(
+        "Unknown", Reason.INSPECTING, f"{sentence} {held_up.message}" if held_up else sentence
+    )
 
 
-def _progressing(observed: Observed, refusal: Fault | None, fault: Fault | None) -> _Verdict:
+def _progressing(situation: _Situation) -> _Verdict:
+    observed, refusal, fault = situation.observed, situation.refusal, situation.fault
     if refusal is not None:
         return _Verdict("False", refusal.reason, refusal.message)
+    if fault is not None and fault.reason is Reason.NOT_OWNED:
+        return _Verdict("False", fault.reason, fault.message)
+    if situation.wanted == 0 and observed.pods:
+        return _Verdict("True", Reason.DRAINING, "Running calls finish before the pods end.")
+    if situation.suspended:
+        return _Verdict("False", Reason.SUSPENDED, "The model is suspended (spec.suspend).")
     if observed.external:
         return _Verdict("False", Reason.ROLLED_OUT, "Nothing of ours has to run.")
-    if observed.desired_replicas == 0:
-        if observed.pods:
-            return _Verdict("True", Reason.DRAINING, "Running calls finish before the pods end.")
+    if situation.wanted == 0:
         return _Verdict("False", Reason.SCALED_TO_ZERO, "No pod is wanted.")
-    if sum(pod.ready and pod.current for pod in observed.live) >= observed.desired_replicas:
+    if observed.rolled_out >= situation.wanted:
         return _Verdict("False", Reason.ROLLED_OUT, "Every pod of this generation is ready.")
     if fault is not None:
-        permanent = fault.reason in PERMANENT_REASONS
-        return _Verdict("False" if permanent else "True", fault.reason, fault.message)
+        return _Verdict(
+            "False" if fault.reason in STANDING else "True", fault.reason, fault.message
+        )
     if observed.pods and not observed.live:
         return _Verdict("True", Reason.DRAINING, "The previous pod is ending.")
+    if not observed.pods and situation.known.file is None and observed.inspection_hash:
+        return _Verdict("True", Reason.INSPECTING, "The file is inspected before a pod is made.")
     return _Verdict("True", Reason.STARTING, "The pod fetches the file and starts the engine.")
 
 
 def _ready(progressing: _Verdict) -> _Verdict:
-    rolled_out = progressing.reason in (Reason.ROLLED_OUT, Reason.SCALED_TO_ZERO)
-    return progressing._replace(status="True" if rolled_out else "False")
+    settled = (Reason.ROLLED_OUT, Reason.SCALED_TO_ZERO, Reason.SUSPENDED)
+    return progressing._replace(status="True" if progressing.reason in settled else "False")
 
 
-def _servable(observed: Observed, refusal: Fault | None) -> _Verdict:
+def _servable(situation: _Situation) -> _Verdict:
+    observed = situation.observed
     if observed.serving:
         return _Verdict(
             "True", Reason.AVAILABLE, f"{observed.serving} of {len(observed.pods)} pods answer."
         )
-    if observed.external and refusal is None:
+    if situation.suspended:
+        return _Verdict("False", Reason.SUSPENDED, "The model is suspended (spec.suspend).")
+    if observed.external and situation.refusal is None:
         return _Verdict("Unknown", Reason.NOT_OBSERVED, "Only routers see whether it answers.")
-    if observed.desired_replicas == 0:
+    if situation.wanted == 0:
         return _Verdict("False", Reason.SCALED_TO_ZERO, "No pod is wanted.")
     return _Verdict("False", Reason.NO_ENDPOINT, "No endpoint answers.")
 
 
-def _load_state(observed: Observed, fault: Fault | None, lasting: bool) -> LoadState:
+def _load_state(situation: _Situation) -> LoadState:
+    observed, fault = situation.observed, situation.fault
     if observed.serving:
         return LoadState.LOADED
-    if lasting:
+    if situation.lasting is not None:
         return LoadState.FAILED
-    if observed.desired_replicas == 0:
+    if situation.wanted == 0 or situation.suspended:
         return LoadState.UNLOADING if observed.pods else LoadState.UNLOADED
-    if fault is not None and fault.reason is not Reason.UNSCHEDULABLE:
+    if fault is not None and fault.reason not in WAITED_FOR:
         return LoadState.FAILED
     if not observed.pods and not observed.external:
         return LoadState.REQUESTED

@@ -15,6 +15,7 @@ Node: TypeAlias = dict[str, Any]
 #: JSONSchemaProps of apiextensions.k8s.io/v1, less what a structural schema may not use.
 ALLOWED = {
     "additionalProperties",
+    "anyOf",
     "default",
     "description",
     "enum",
@@ -85,6 +86,11 @@ NODES = [
 @pytest.mark.parametrize("node", NODES)
 def test_every_node_is_structural(node: Node) -> None:
     assert set(node) <= ALLOWED
+    if node.get("x-kubernetes-int-or-string"):
+        assert node["anyOf"] == [{"type": "integer"}, {"type": "string"}]
+        assert "type" not in node
+        return
+    assert "anyOf" not in node
     assert node["type"] in {"object", "array", "string", "integer", "number", "boolean"}
     assert not {"properties", "additionalProperties"} <= set(node)
     assert set(node.get("required", [])) <= set(node.get("properties", {}))
@@ -92,7 +98,9 @@ def test_every_node_is_structural(node: Node) -> None:
 
 @pytest.mark.parametrize("node", NODES)
 def test_every_node_is_bounded(node: Node) -> None:
-    match node["type"]:
+    match node.get("type"):
+        case None:
+            assert node["maxLength"] > 0
         case "string":
             assert "enum" in node or node["maxLength"] > 0
         case "array":
@@ -107,7 +115,7 @@ def test_every_field_is_explained(kind: str) -> None:
     unexplained = [
         path
         for path, node in walk(root_of(DEFINITIONS[kind]), kind)
-        if path.count(".") > 1 and not path.endswith("[]") and "description" not in node
+        if path.count(".") > 1 and not path.endswith(("[]", ".*")) and "description" not in node
     ]
     assert unexplained == []
 
@@ -133,7 +141,14 @@ def test_names() -> None:
 
 
 def test_status_is_a_subresource_of_what_has_one() -> None:
-    assert version_of(DEFINITIONS["ServedModel"])["subresources"] == {"status": {}}
+    assert version_of(DEFINITIONS["ServedModel"])["subresources"] == {
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        },
+    }
     assert "subresources" not in version_of(DEFINITIONS["ServingProfile"])
 
 
@@ -147,10 +162,16 @@ def test_columns_show_fields_that_exist() -> None:
         "Servable",
         "Replicas",
         "Age",
+        "Device",
+        "Context",
+        "Reason",
     ]
+    wide = [column["name"] for column in columns if column.get("priority") == 1]
+    assert wide == ["Device", "Context", "Reason"]
     servable = f'.status.conditions[?(@.type=="{ConditionType.SERVABLE}")].status'
-    known = {path: node["type"] for path, node in walk(root_of(DEFINITIONS["ServedModel"]), "")}
-    known |= {servable: "string", ".metadata.creationTimestamp": "date"}
+    reason = f'.status.conditions[?(@.type=="{ConditionType.PROGRESSING}")].reason'
+    known = {path: node.get("type") for path, node in walk(root_of(DEFINITIONS["ServedModel"]), "")}
+    known |= {servable: "string", reason: "string", ".metadata.creationTimestamp": "date"}
     assert {c["jsonPath"]: c["type"] for c in columns}.items() <= known.items()
 
 
@@ -179,3 +200,21 @@ def test_what_rules_read_without_has_is_always_there() -> None:
     spec = root_of(DEFINITIONS["ServedModel"])["properties"]["spec"]["properties"]
     assert spec["runtime"]["default"] == "llama.cpp"
     assert spec["endpoint"]["required"] == ["url"]
+
+
+def test_the_paths_of_the_scale_subresource_exist() -> None:
+    types = {path: node.get("type") for path, node in walk(root_of(DEFINITIONS["ServedModel"]), "")}
+    scale = version_of(DEFINITIONS["ServedModel"])["subresources"]["scale"]
+    assert [types[path] for path in scale.values()] == ["integer", "integer", "string"]
+
+
+def test_an_affinity_is_passed_on_whole() -> None:
+    spec = root_of(DEFINITIONS["ServingProfile"])["properties"]["spec"]["properties"]
+    assert spec["affinity"]["x-kubernetes-preserve-unknown-fields"] is True
+    preserved = [
+        path
+        for kind, definition in DEFINITIONS.items()
+        for path, node in walk(root_of(definition), kind)
+        if "x-kubernetes-preserve-unknown-fields" in node
+    ]
+    assert preserved == ["ServingProfile.spec.affinity"]

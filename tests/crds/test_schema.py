@@ -7,12 +7,23 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from pumas_crds.resource import Closed, ObjectMeta
 from pumas_crds.schema import NotStructural, Schema, structural, structural_resource
 
 Short = Annotated[str, Field(max_length=8)]
+INT_OR_STRING: Schema = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "maxLength": 8,
+    "x-kubernetes-int-or-string": True,
+}
+PRESERVED: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def said(schema: Any) -> Any:
+    """A type that states its own schema."""
+    return Annotated[str, WithJsonSchema(schema)]
 
 
 class Colour(StrEnum):
@@ -124,6 +135,9 @@ REWRITTEN: list[tuple[str, Any, Any, Schema]] = [
             "additionalProperties": {"type": "string", "maxLength": 8},
         },
     ),
+    ("integer or string", said(INT_OR_STRING), ..., INT_OR_STRING),
+    ("optional integer or string", said(INT_OR_STRING) | None, None, INT_OR_STRING),
+    ("another API's object", said(PRESERVED), ..., PRESERVED),
 ]
 
 
@@ -239,6 +253,24 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
     ("unknown keyword", Annotated[Short, Field(examples=["x"])], ..., "cannot express `examples`"),
     ("key that may lack", items_by("other"), ..., "keys, each a required member"),
     ("no key", items_by(), ..., "keys, each a required member"),
+    (
+        "integer or string without bound",
+        said({k: v for k, v in INT_OR_STRING.items() if k != "maxLength"}),
+        ...,
+        "Model.field: an integer or string needs `maxLength`",
+    ),
+    (
+        "integer or string without its form",
+        said({"x-kubernetes-int-or-string": True, "maxLength": 8}),
+        ...,
+        "Model.field: an integer or string needs `anyOf`",
+    ),
+    (
+        "another union in that place",
+        said({**INT_OR_STRING, "anyOf": [{"type": "boolean"}, {"type": "string"}]}),
+        ...,
+        "a CRD cannot express `anyOf`",
+    ),
 ]
 
 

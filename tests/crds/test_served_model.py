@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pumas_crds.served_model import ExternalEndpoint, ServedModel, Source
-from pumas_crds.serving_profile import BUILT_IN_DEFAULT, ServingProfile
+from pumas_crds.served_model import ExternalEndpoint, ServedModel
 from pumas_crds.vocabulary import LoadState, Runtime
 
 DIGEST = "a5" * 32
@@ -74,13 +73,13 @@ def test_unknown_fields_are_named_by_their_path() -> None:
         "spec": {
             "source": {"path": "m", "url": "x"},
             "engine": {"contextLength": 1},
-            "replicas": 1,
+            "activation": {},
         },
     }
     assert set(faults(document)) == {
         "spec.source.url",
         "spec.engine.contextLength",
-        "spec.replicas",
+        "spec.activation",
     }
 
 
@@ -114,14 +113,16 @@ def test_the_runtime_is_llama_cpp_unless_it_is_set() -> None:
     assert external.spec.runtime is Runtime.EXTERNAL
 
 
-@pytest.mark.parametrize("ours", [{"sha256": DIGEST}, {"engine": {}}, {"drainSeconds": 0}])
+@pytest.mark.parametrize(
+    "ours", [{"sha256": DIGEST}, {"engine": {}}, {"drainSeconds": 0}, {"replicas": 0}]
+)
 def test_settings_of_our_engines_are_refused_where_the_engine_is_not_ours(
     ours: dict[str, Any],
 ) -> None:
     spec = {"runtime": "external", "endpoint": {"url": "http://h"}}
     document = {"metadata": {"name": "a"}, "spec": spec | ours}
     assert faults(document) == {
-        "spec": "Value error, sha256, engine and drainSeconds act on engines of ours:"
+        "spec": "Value error, sha256, engine, replicas and drainSeconds act on engines of ours:"
         " not with runtime external"
     }
 
@@ -171,24 +172,26 @@ def test_urls_that_are_refused(url: str) -> None:
         ExternalEndpoint(url=url)
 
 
-def test_a_source_is_spoken_of_by_its_file_name() -> None:
-    assert Source(path="/var/lib/models/a.gguf").file_name() == "a.gguf"
-    assert Source(path="a.gguf").file_name() == "a.gguf"
+def test_replicas_and_suspension() -> None:
+    assert (model().spec.replicas, model().spec.suspend) == (1, False)
+    assert model(replicas=3).spec.desired_replicas == 3
+    assert model(replicas=3, suspend=True).spec.desired_replicas == 0
+    assert "spec.replicas" in faults(
+        {"metadata": {"name": "a"}, "spec": {"source": {"path": "m"}, "replicas": -1}}
+    )
 
 
-@pytest.mark.parametrize("path", ["a\n", "a\x00b", "\x7f", "a\tb"])
-def test_a_path_holds_no_control_characters(path: str) -> None:
-    with pytest.raises(ValidationError, match="no control characters"):
-        Source(path=path)
+def test_the_catalogue_id_names_the_profile_unless_it_is_the_default() -> None:
+    assert model(alias="team/x").catalogue_id == "team/x"
+    assert model(alias="team/x", profile="long").catalogue_id == "team/x@long"
 
 
-def test_a_profile_may_say_nothing() -> None:
-    assert BUILT_IN_DEFAULT.metadata.name == "default"
-    bare = ServingProfile.model_validate({"metadata": {"name": "p"}})
-    assert bare.spec == BUILT_IN_DEFAULT.spec
-    assert (bare.spec.drain_seconds, bare.spec.allowed_endpoint_hosts) == (None, ())
-
-
-def test_a_profile_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(ValidationError, match="nodeSelector"):
-        ServingProfile.model_validate({"metadata": {"name": "p"}, "spec": {"nodeSelector": {}}})
+def test_a_status_may_hold_what_a_newer_release_writes() -> None:
+    document = {
+        "metadata": {"name": "a"},
+        "spec": {"source": {"path": "m"}},
+        "status": {"runtime": {"mode": "generate", "slots": 4, "later": 1}, "later": {}},
+    }
+    read = ServedModel.model_validate(document).status
+    assert read.runtime is not None
+    assert (read.runtime.mode, read.runtime.slots) == ("generate", 4)

@@ -25,7 +25,7 @@ from pumas_crds.vocabulary import Reason
 from pumas_local import kubelet as kubelet_module
 from pumas_local.kubelet import Kubelet, LocalPod
 from pumas_local.pod import Deployment
-from pumas_operator.status import PodObservation
+from pumas_operator.observation import PodObservation
 from support.eventually import eventually
 from support.scripted_pod import probe, scripted_deployment
 from support.worker import is_running

@@ -71,6 +71,9 @@ async def test_refusals_before_any_process(tmp_path: Path) -> None:
     assert await refusal(tmp_path, missing) is Reason.PROFILE_NOT_FOUND
     runtime = Manifests((served_model(runtime="onnxruntime"),))
     assert await refusal(tmp_path, runtime) is Reason.NOT_IMPLEMENTED
+    for spec in ({"source": {"http": {"url": "http://h/m.gguf"}}}, {"replicas": 2}):
+        beyond = Manifests((served_model(**spec),))
+        assert await refusal(tmp_path, beyond) is Reason.NOT_IMPLEMENTED
     profile = serving_profile(allowedEndpointHosts=["near.example"])
     host = Manifests((external_model("http://far.example"),), (profile,))
     assert await refusal(tmp_path, host) is Reason.ENDPOINT_NOT_ALLOWED
@@ -89,6 +92,31 @@ async def test_an_external_server_is_one_endpoint_without_a_key(tmp_path: Path) 
         )
         assert record.model.status.load_state is LoadState.LOADING
         assert record.model.status.conditions[0].reason == Reason.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "error"),
+    [
+        ({"replicas": 0}, Reason.SCALED_TO_ZERO, None),
+        ({"suspend": True}, Reason.SUSPENDED, Reason.SUSPENDED),
+        (
+            {"suspend": True, "runtime": "external", "endpoint": {"url": "http://127.0.0.1:9"}},
+            Reason.SUSPENDED,
+            Reason.SUSPENDED,
+        ),
+    ],
+)
+async def test_a_model_that_is_not_wanted_runs_nothing_and_says_so(
+    tmp_path: Path, spec: dict[str, Any], reason: Reason, error: Reason | None
+) -> None:
+    async with running(tmp_path, served_model(**spec)) as node:
+        record = await only(node)
+        status = record.model.status
+        assert record.endpoints == () and not (tmp_path / "run").exists()
+        assert status.load_state is LoadState.UNLOADED
+        assert (status.error.reason if status.error else None) == error
+        assert reason in {condition.reason for condition in status.conditions}
+        assert status.spec_hash == record.spec_hash
 
 
 async def test_of_two_models_of_one_identity_the_later_is_neither_listed_nor_run(

@@ -1,4 +1,4 @@
-"""The Deployment: golden files for the examples, and what must hold for all of them.
+"""All children of the examples as golden files, and what must hold for every Deployment.
 
 `PUMAS_UPDATE_GOLDEN=1` writes the golden files anew.
 """
@@ -14,17 +14,24 @@ from typing import Any
 import pytest
 import yaml
 
-from pumas_crds.served_model import ServedModel, Source
+from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import BUILT_IN_DEFAULT, ServingProfile
+from pumas_crds.source import Source
+from pumas_crds.vocabulary import SPEC_HASH_ANNOTATION
 from pumas_crds.worker_spec import WorkerSpec
+from pumas_operator.children import build_children
+from pumas_operator.inspection_job import build_inspection_job
+from pumas_operator.labels import selector_text
 from pumas_operator.manifests import (
-    SPEC_HASH_ANNOTATION,
     Settings,
     build_deployment,
     effective,
+    select_image,
     spec_hash,
 )
+from support.kubernetes import written
 from support.models import served_model, serving_profile
+from support.pod_security import violations
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLES = Path(__file__).parents[2] / "crds" / "examples"
@@ -32,7 +39,7 @@ SETTINGS = Settings(image="registry.example/pumas-serving:1")
 
 
 def example_models() -> list[Any]:
-    """Each example that runs pods, with its profile and where its Deployment is written down."""
+    """Each example that runs pods, with its profile and where its children are written down."""
     cases = []
     for path in sorted([*EXAMPLES.glob("local/*.yaml"), *EXAMPLES.glob("cluster/*.yaml")]):
         documents = [d for d in yaml.safe_load_all(path.read_text("utf-8")) if d]
@@ -53,7 +60,9 @@ def example_models() -> list[Any]:
 
 def placed(model: ServedModel) -> ServedModel:
     """The model with the absolute path that a relative one of a manifest file becomes."""
-    assert model.spec.source and model.spec.source.path
+    assert model.spec.source
+    if model.spec.source.path is None:
+        return model
     path = os.path.normpath(f"/project/crds/examples/local/{model.spec.source.path}")
     if model.spec.source.path.startswith("/"):
         path = model.spec.source.path
@@ -62,16 +71,21 @@ def placed(model: ServedModel) -> ServedModel:
 
 
 @pytest.mark.parametrize(("name", "model", "profile"), example_models())
-def test_the_deployment_of_an_example(
-    name: str, model: ServedModel, profile: ServingProfile
-) -> None:
-    deployment = build_deployment(model, profile, SETTINGS)
+def test_the_children_of_an_example(name: str, model: ServedModel, profile: ServingProfile) -> None:
+    children = [
+        *build_children(model, profile, SETTINGS, "the-key"),
+        build_inspection_job(model, profile, SETTINGS),
+    ]
     golden = GOLDEN / f"{name}.yaml"
-    # Through JSON, so that repeated parts are written out and not as YAML anchors.
-    written = yaml.safe_dump(json.loads(json.dumps(deployment)), sort_keys=False, width=1000)
+    text = "---\n".join(map(written, children))
     if os.environ.get("PUMAS_UPDATE_GOLDEN"):
-        golden.write_text(written, "utf-8")
-    assert golden.read_text("utf-8") == written, "PUMAS_UPDATE_GOLDEN=1 writes it anew"
+        golden.write_text(text, "utf-8")
+    assert golden.read_text("utf-8") == text, "PUMAS_UPDATE_GOLDEN=1 writes it anew"
+
+
+def test_no_golden_file_is_left_over() -> None:
+    names = {str(case.values[0]) for case in example_models()}
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == names
 
 
 def deployment(profile: ServingProfile = BUILT_IN_DEFAULT, **spec: Any) -> Any:
@@ -79,7 +93,11 @@ def deployment(profile: ServingProfile = BUILT_IN_DEFAULT, **spec: Any) -> Any:
 
 
 def pod(**spec: Any) -> Any:
-    return deployment(**spec)["spec"]["template"]["spec"]
+    return pod_of(deployment(**spec))
+
+
+def pod_of(deployment: Any) -> Any:
+    return deployment["spec"]["template"]["spec"]
 
 
 def digest(deployment: Any) -> str:
@@ -105,6 +123,8 @@ def mounts(pod: Any) -> dict[str, Any]:
         ({}, {}, {}),
         ({}, {"parallel": 2}, {"parallel": 2}),
         ({"parallel": 1}, {"parallel": 2}, {"parallel": 1}),
+        ({}, {"extraArgs": ["--swa-full"]}, {"extraArgs": ("--swa-full",)}),
+        ({"extraArgs": []}, {"extraArgs": ["--swa-full"]}, {"extraArgs": ()}),
         (
             {"gpuLayers": 0},
             {"gpuLayers": 9, "parallel": 2},
@@ -113,7 +133,7 @@ def mounts(pod: Any) -> dict[str, Any]:
     ],
 )
 def test_the_models_engine_settings_go_over_the_profiles(
-    own: dict[str, int], of_the_profile: dict[str, int], expected: dict[str, int]
+    own: dict[str, Any], of_the_profile: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     profile = serving_profile(engine=of_the_profile)
     worker = effective(served_model(engine=own), profile, SETTINGS)
@@ -173,17 +193,17 @@ def test_a_pod_starts_within_ten_minutes_or_is_started_anew() -> None:
     assert startup["periodSeconds"] * startup["failureThreshold"] == 600
 
 
-def test_it_obeys_the_restricted_pod_security_standard() -> None:
-    spec = pod()
-    assert spec["securityContext"]["runAsNonRoot"] is True
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert spec["automountServiceAccountToken"] is False
-    for container in (*spec["initContainers"], *spec["containers"]):
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        }
+@pytest.mark.parametrize(("name", "model", "profile"), example_models())
+def test_pods_obey_the_restricted_pod_security_standard(
+    name: str, model: ServedModel, profile: ServingProfile
+) -> None:
+    assert model.spec.source
+    expected = ["volume source is of type hostPath"] if model.spec.source.path else []
+    for build in (build_deployment, build_inspection_job):
+        workload: Any = build(model, profile, SETTINGS)
+        spec = workload["spec"]["template"]["spec"]
+        assert violations(spec) == expected
+        assert spec["automountServiceAccountToken"] is False
 
 
 def test_the_key_is_a_secret_that_only_the_pods_group_reads() -> None:
@@ -213,6 +233,138 @@ def test_a_path_is_served_where_it_lies_and_never_written(path: str, mount: str,
         assert own["readOnly"] is True
 
 
+REMOTE = {"http": {"url": "http://h/tiny.gguf"}}
+
+
+@pytest.mark.parametrize(
+    ("cache", "volume"),
+    [
+        (None, {"emptyDir": {}}),
+        ({"emptyDir": {"sizeLimit": "9Gi"}}, {"emptyDir": {"sizeLimit": "9Gi"}}),
+        (
+            {"persistentVolumeClaim": {"claimName": "c"}},
+            {"persistentVolumeClaim": {"claimName": "c"}},
+        ),
+    ],
+)
+def test_what_is_fetched_goes_into_the_cache(cache: Any, volume: dict[str, Any]) -> None:
+    spec = pod_of(deployment(serving_profile(cache=cache), source=REMOTE))
+    assert mounts(spec)["/models"] == {"name": "models", **volume}
+
+
+def test_a_claim_is_mounted_to_be_read_and_needs_no_cache() -> None:
+    source = {"persistentVolumeClaim": {"claimName": "weights", "path": "deep/tiny.gguf"}}
+    mounted = mounts(pod(source=source))
+    claim = mounted["/source"]["persistentVolumeClaim"]
+    assert claim == {"claimName": "weights", "readOnly": True}
+    assert "/models" not in mounted
+
+
+@pytest.mark.parametrize(
+    ("replicas", "rollout", "strategy"),
+    [
+        (0, "replace", {"type": "Recreate"}),
+        (1, "replace", {"type": "Recreate"}),
+        (2, "replace", {"maxSurge": 0, "maxUnavailable": 1}),
+        (1, "surge", {"maxSurge": 1, "maxUnavailable": 0}),
+        (3, "surge", {"maxSurge": 1, "maxUnavailable": 0}),
+    ],
+)
+def test_how_pods_are_replaced(replicas: int, rollout: str, strategy: dict[str, Any]) -> None:
+    if "maxSurge" in strategy:
+        strategy = {"type": "RollingUpdate", "rollingUpdate": strategy}
+    spec = deployment(serving_profile(rollout=rollout), replicas=replicas)["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (replicas, strategy)
+
+
+def test_a_suspended_model_has_no_pods() -> None:
+    assert deployment(replicas=3, suspend=True)["spec"]["replicas"] == 0
+
+
+def test_a_rollout_may_take_as_long_as_fetching_and_loading_do() -> None:
+    startup = pod()["containers"][0]["startupProbe"]
+    load = startup["periodSeconds"] * startup["failureThreshold"]
+    assert deployment()["spec"]["progressDeadlineSeconds"] == 7200 + load
+
+
+def test_everything_that_a_profile_says_of_pods_is_there() -> None:
+    profile = serving_profile(
+        images={"llama.cpp": "registry.example/other:2"},
+        resources={
+            "requests": {"cpu": 2, "example.com/fpga": 1},
+            "limits": {"memory": "1Gi", "nvidia.com/gpu": 1},
+        },
+        runtimeClassName="nvidia",
+        nodeSelector={"a": "b"},
+        tolerations=[{"key": "gpu", "operator": "Exists", "tolerationSeconds": 5}],
+        affinity={"podAntiAffinity": {}},
+        priorityClassName="high",
+        serviceAccountName="models",
+        imagePullSecrets=[{"name": "registry"}],
+        env=[{"name": "HF_ENDPOINT", "value": "https://hub.example"}],
+        caBundle={"name": "authorities", "key": "all.pem"},
+        podLabels={"team": "a"},
+        podAnnotations={"note": "b"},
+        fsGroup=7,
+        shmSize="1Gi",
+    )
+    template = deployment(profile)["spec"]["template"]
+    spec, (server,), (fetch,) = (
+        template["spec"],
+        template["spec"]["containers"],
+        template["spec"]["initContainers"],
+    )
+    assert template["metadata"]["labels"]["team"] == "a"
+    assert template["metadata"]["annotations"]["note"] == "b"
+    assert server["image"] == fetch["image"] == "registry.example/other:2"
+    assert server["resources"] == {
+        "requests": {"cpu": "2", "example.com/fpga": "1"},
+        "limits": {"memory": "1Gi", "nvidia.com/gpu": "1"},
+    }
+    assert fetch["resources"] == {"requests": {"cpu": "2"}, "limits": {"memory": "1Gi"}}
+    assert spec["runtimeClassName"] == "nvidia"
+    assert spec["nodeSelector"] == {"a": "b"}
+    assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists", "tolerationSeconds": 5}]
+    assert spec["affinity"] == {"podAntiAffinity": {}}
+    assert spec["priorityClassName"] == "high"
+    assert spec["serviceAccountName"] == "models"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["securityContext"]["fsGroup"] == 7
+    for container in (server, fetch):
+        assert variables(container)["HF_ENDPOINT"] == "https://hub.example"
+        assert variables(container)["SSL_CERT_FILE"] == "/etc/pumas/ca/ca.crt"
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes["ca"]["configMap"] == {
+        "name": "authorities",
+        "items": [{"key": "all.pem", "path": "ca.crt"}],
+    }
+    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
+    mounted = [{m["name"]: m["mountPath"] for m in c["volumeMounts"]} for c in (server, fetch)]
+    assert (mounted[0]["shm"], mounted[1]["ca"]) == ("/dev/shm", "/etc/pumas/ca")
+    assert "ca" not in mounted[0] and "shm" not in mounted[1]
+
+
+def test_a_profile_that_says_nothing_leaves_the_choice_to_kubernetes() -> None:
+    spec = pod()
+    fields = {"nodeSelector", "tolerations", "affinity", "runtimeClassName", "priorityClassName"}
+    assert not fields & spec.keys()
+    assert not any("resources" in c for c in (*spec["containers"], *spec["initContainers"]))
+
+
+def test_a_profiles_variable_wins_over_the_bundles() -> None:
+    profile = serving_profile(
+        caBundle={"name": "c"}, env=[{"name": "SSL_CERT_FILE", "value": "/mine"}]
+    )
+    (server,) = pod_of(deployment(profile))["containers"]
+    assert [v["value"] for v in server["env"] if v["name"] == "SSL_CERT_FILE"] == ["/mine"]
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "external"])
+def test_other_runtimes_have_the_installations_image(runtime: Any) -> None:
+    profile = serving_profile(images={"llama.cpp": "x"}).spec
+    assert select_image(runtime, profile, SETTINGS) == SETTINGS.image
+
+
 def test_the_model_owns_it_and_nobody_waits_for_it() -> None:
     (owner,) = deployment()["metadata"]["ownerReferences"]
     assert owner["uid"] == "uid-of-tiny"
@@ -224,6 +376,19 @@ def test_the_selector_selects_the_template() -> None:
     spec = deployment()["spec"]
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert selector_text(served_model()) == ",".join(
+        f"{label}={value}" for label, value in spec["selector"]["matchLabels"].items()
+    )
+
+
+def test_a_model_of_the_same_name_does_not_select_its_predecessors_pods() -> None:
+    model = served_model()
+    metadata = model.metadata.model_copy(update={"uid": "another"})
+    successor: Any = build_deployment(
+        model.model_copy(update={"metadata": metadata}), BUILT_IN_DEFAULT, SETTINGS
+    )
+    labels = deployment()["spec"]["template"]["metadata"]["labels"]
+    assert not successor["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
 def test_the_hash_tells_one_pod_from_another() -> None:
@@ -235,13 +400,24 @@ def test_the_hash_tells_one_pod_from_another() -> None:
         deployment(drainSeconds=31),
         deployment(source={"path": "/weights/other.gguf"}),
         deployment(serving_profile(engine={"parallel": 3})),
+        deployment(serving_profile(engine={"extraArgs": ["--swa-full"]})),
+        deployment(serving_profile(podAnnotations={"note": "x"})),
+        deployment(serving_profile(resources={"limits": {"memory": "1Gi"}})),
         build_deployment(served_model(), BUILT_IN_DEFAULT, image),
     ]
     digests = {first, *map(digest, others)}
     assert len(digests) == len(others) + 1
 
 
-@pytest.mark.parametrize("spec", [{"catalogue": {"displayName": "T"}}, {"drainSeconds": 30}])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"catalogue": {"displayName": "T"}},
+        {"drainSeconds": 30},
+        {"replicas": 3},
+        {"suspend": True},
+    ],
+)
 def test_what_makes_no_other_pod_makes_no_other_hash(spec: dict[str, Any]) -> None:
     assert digest(deployment(**spec)) == digest(deployment())
 

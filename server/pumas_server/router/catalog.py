@@ -96,7 +96,7 @@ class Row:
         if spec.catalogue.model_id is not None:
             return spec.catalogue.model_id
         if spec.source is not None:
-            return spec.source.file_name().removesuffix(".gguf")
+            return spec.source.model_id()
         return self.upstream_model
 
     @property

@@ -19,7 +19,6 @@ from pumas_server.contract.descriptors import Modalities
 from pumas_server.contract.words import Capability
 from pumas_server.router.source import Endpoint, ModelRecord
 
-
 #: llama.cpp's word for what a native decision model gives.
 DECISIONS = "decisions"
 

@@ -1,4 +1,4 @@
-"""`python -m pumas_server.worker fetch|serve`: the two containers of a serving pod.
+"""`python -m pumas_server.worker fetch|inspect|serve`: the containers of our pods.
 
 Each command is imported only when it is asked for: `fetch` does not pay for the supervisor.
 """
@@ -16,6 +16,10 @@ def main(arguments: list[str]) -> int:
             from pumas_server.worker.fetch import main as fetch
 
             return fetch()
+        case ["inspect"]:
+            from pumas_server.worker.inspect_source import main as inspect
+
+            return inspect()
         case ["serve"]:
             # PID 1 has no default action for SIGTERM: until the supervisor takes it over, a stop
             # would be lost. Nothing runs yet that would have to be ended first.
@@ -24,7 +28,7 @@ def main(arguments: list[str]) -> int:
 
             return serve()
         case _:
-            print("usage: python -m pumas_server.worker fetch|serve", file=sys.stderr)
+            print("usage: python -m pumas_server.worker fetch|inspect|serve", file=sys.stderr)
             return 2
 
 

@@ -13,6 +13,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
+#: What of the flags that `engine.extraArgs` allows the wheel has a field for.
+WHEEL_ARGUMENTS = frozenset(
+    {
+        "--cache-reuse",
+        "--main-gpu",
+        "--no-kv-offload",
+        "--reasoning-format",
+        "--rope-freq-base",
+        "--rope-freq-scale",
+        "--rope-scale",
+        "--rope-scaling",
+        "--split-mode",
+        "--swa-full",
+        "--tensor-split",
+        "--yarn-attn-factor",
+        "--yarn-beta-fast",
+        "--yarn-beta-slow",
+        "--yarn-ext-factor",
+        "--yarn-orig-ctx",
+    }
+)
+
 
 class EngineNotFound(Exception):
     """The engine that the environment names cannot be run."""
@@ -26,6 +48,8 @@ class EngineProgram:
     """Program and leading arguments; the engine's flags follow."""
     build: str = ""
     """Its build identity, for a program whose own answer is a placeholder."""
+    extra_arguments: frozenset[str] | None = None
+    """Which flags of `engine.extraArgs` it takes; None: it says so itself."""
 
 
 def find_engine(environ: Mapping[str, str]) -> EngineProgram:
@@ -40,4 +64,5 @@ def find_engine(environ: Mapping[str, str]) -> EngineProgram:
         return EngineProgram((found,))
     # -P: the working directory is not searched for modules.
     command = (sys.executable, "-P", "-m", "pumas_server.worker.engine_xllama")
-    return EngineProgram(command, build=f"xllamacpp {version('xllamacpp')}")
+    build = f"xllamacpp {version('xllamacpp')}"
+    return EngineProgram(command, build, WHEEL_ARGUMENTS)

@@ -24,6 +24,9 @@ _ERROR = re.compile(
     """,
     re.VERBOSE,
 )
+_DEVICE = re.compile(
+    r"^engine_xllama: device: (?P<only>\w+)$|offloaded (?P<there>\d+)/(?P<all>\d+) layers to GPU"
+)
 _QUOTED_PATH = re.compile(r"""(['"])[^'"/]*/[^'"]*\1""")
 
 
@@ -36,6 +39,8 @@ class EngineLog:
         self._cut = False
         self._errors: deque[str] = deque(maxlen=KEPT_ERRORS)
         self._ready = False
+        self.device = ""
+        """Where the engine computes, if it told: `cpu`, or `gpu` and how many layers are there."""
 
     def feed(self, chunk: bytes) -> list[str]:
         """The lines that this chunk completes."""
@@ -81,6 +86,9 @@ class EngineLog:
         self._cut = False
         if found := _ERROR.search(line):
             self._errors.append(found["log"] or found["assertion"] or found["usage"])
+        if told := _DEVICE.search(line):
+            on_gpu = told["there"] is not None and int(told["there"]) > 0
+            self.device = f"gpu {told['there']}/{told['all']}" if on_gpu else told["only"] or "cpu"
         return line
 
 

@@ -84,6 +84,11 @@ class EngineProcess:
         """The engine's process."""
         return self._process.pid
 
+    @property
+    def device(self) -> str:
+        """Where the engine computes, as far as its log has told."""
+        return self._log.device
+
     def ready(self) -> None:
         """Tell that it serves, so that its complaints while loading explain nothing any more."""
         self._log.ready()

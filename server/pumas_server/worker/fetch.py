@@ -1,53 +1,52 @@
-"""The serving pod's init container: finds the weights, checks them, leaves what it found.
+"""The serving pod's init container: has the weights there, checked, and leaves what it found.
 
-Told by `PUMAS_WORKER`, it writes an `Inspection` to the termination log in `PUMAS_RUN` and ends
-with 0 or 1. It imports little, because every start of a model waits for it.
+Told by `PUMAS_WORKER`, it fetches a remote file into the cache `PUMAS_MODELS`, writes an
+`Inspection` to the termination log in `PUMAS_RUN` and ends with 0 or 1. It imports little, because
+every start of a model waits for it.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
-from pumas_crds.facts import Fault, Inspection
-from pumas_crds.vocabulary import RUN_DIR, Reason, Variable
-from pumas_server.worker.legible import legible
-from pumas_server.worker.place import PlaceFault, read_worker_spec
-from pumas_server.worker.weights import NAME_SHOWN, Refused, check_source, report
-
-MESSAGE_LIMIT = 512
+from pumas_crds.facts import FileFacts
+from pumas_crds.vocabulary import MODELS_DIR, Reason, Variable
+from pumas_crds.worker_spec import WorkerSpec
+from pumas_server.worker.source_url import source_url
+from pumas_server.worker.verdict import deliver, say
+from pumas_server.worker.weights import check_source, refused, source_name
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
-    result, sentence = _inspect()
-    _say(sentence)
+    result = deliver(_have)
+    return 0 if result is not None and result.error is None else 1
+
+
+def _have(spec: WorkerSpec) -> FileFacts:
+    file = Path(spec.weights_file(os.environ.get(Variable.MODELS) or MODELS_DIR))
+    url = source_url(spec.source, os.environ)
+    if url is not None and not file.exists():
+        return _fetched(url, file, spec)
+    return check_source(spec, file, say)
+
+
+def _fetched(url: str, file: Path, spec: WorkerSpec) -> FileFacts:
+    # Here and not above: most starts find the file in its place and need no HTTP.
+    from pumas_server.worker.download import NoRoom, download
+    from pumas_server.worker.remote_file import Unreachable
+
+    found: list[FileFacts] = []
+    name = source_name(spec)
     try:
-        report(result, Path(os.environ.get(Variable.RUN) or RUN_DIR))
+        download(url, file, lambda part: found.append(check_source(spec, part, say)), say)
+    except Unreachable as problem:
+        raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be fetched: {problem}") from None
+    except NoRoom as problem:
+        raise refused(Reason.FETCH_FAILED, f"{name} cannot be fetched: {problem}") from None
     except OSError as error:
-        _say(f"the result cannot be written to the run folder: {error.strerror}")
-        return 1
-    return 0 if result.error is None else 1
-
-
-def _inspect() -> tuple[Inspection, str]:
-    try:
-        spec = read_worker_spec(os.environ)
-        facts = check_source(spec, _say)
-    except PlaceFault as fault:
-        # A spec that cannot be parsed was written by another release than this one.
-        message = legible(str(fault), MESSAGE_LIMIT)
-        return Inspection(error=Fault(reason=Reason.NOT_IMPLEMENTED, message=message)), message
-    except Refused as refusal:
-        return Inspection(error=refusal.fault), refusal.fault.message
-    name = legible(spec.source.file_name(), NAME_SHOWN)
-    checked = ", digest checked" if facts.digest else ""
-    return Inspection(file=facts), (
-        f"{name} can be served: {facts.architecture}, {facts.parameters} weights,"
-        f" most of them {facts.quantisation}{checked}"
-    )
-
-
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+        told = error.strerror or type(error).__name__
+        raise refused(Reason.FETCH_FAILED, f"{name} cannot be put into the cache: {told}") from None
+    # Empty when another process put the file there while this one waited for it.
+    return found[0] if found else check_source(spec, file, say)

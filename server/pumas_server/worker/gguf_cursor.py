@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 
 from pumas_crds.vocabulary import Reason
-from pumas_server.worker.header_fault import HeaderFault, no_model
+from pumas_server.worker.header_fault import EndsInHeader, no_model
 
 #: The engine's own limit.
 STRING_BYTES_LIMIT = 1 << 30
@@ -49,9 +49,9 @@ class Cursor:
         self.at = begin + size
         return begin
 
-    def ended(self) -> HeaderFault:
+    def ended(self) -> EndsInHeader:
         """The fault of a file that ends too early."""
-        return HeaderFault(
+        return EndsInHeader(
             Reason.TRUNCATED, f"the file ends after {self.end} bytes, within its header"
         )
 

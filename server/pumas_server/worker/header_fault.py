@@ -14,6 +14,10 @@ class HeaderFault(Exception):
         self.message = message
 
 
+class EndsInHeader(HeaderFault):
+    """The bytes end before their header does: a file cut short, or only its beginning."""
+
+
 def no_model(message: str) -> HeaderFault:
     """The fault of a file that is not what it has to be, whole as it is."""
     return HeaderFault(Reason.NOT_A_MODEL, message)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import assert_never
 
 from pumas_crds.facts import FileFacts
-from pumas_crds.vocabulary import EngineMode, pod_in_flight
+from pumas_crds.vocabulary import MODELS_DIR, EngineMode, pod_in_flight
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker.engine import EngineProgram
 
@@ -34,6 +34,8 @@ class LaunchSettings:
     port: int
     key_file: Path
     cpus: int
+    models: str = MODELS_DIR
+    """Where fetched files are."""
 
 
 def select_context_tokens(spec: WorkerSpec, file: FileFacts) -> int:
@@ -55,6 +57,14 @@ def select_cpus(schedulable: int, quota: str) -> int:
     return max(1, schedulable)
 
 
+def select_refused_argument(engine: EngineProgram, spec: WorkerSpec) -> str | None:
+    """A flag of `engine.extraArgs` that this program does not take, or None."""
+    if engine.extra_arguments is None:
+        return None
+    flags = [argument.partition("=")[0] for argument in spec.engine.extra_args or ()]
+    return next((flag for flag in flags if flag not in engine.extra_arguments), None)
+
+
 def build_engine_command(
     engine: EngineProgram,
     spec: WorkerSpec,
@@ -66,7 +76,8 @@ def build_engine_command(
     tokens = select_context_tokens(spec, file)
     slots = select_slots(spec, mode)
     generates = mode is EngineMode.GENERATE
-    command = [*engine.command, "-m", spec.source.path or "", "-a", spec.alias]
+    command = [*engine.command, "-m", spec.weights_file(settings.models)]
+    command += ["-a", spec.alias]
     command += ["--host", settings.host, "--port", str(settings.port)]
     command += ["--api-key-file", str(settings.key_file)]
     command += ["-c", str(tokens * slots), "-np", str(slots)]
@@ -104,4 +115,8 @@ def _user_flags(spec: WorkerSpec) -> list[str]:
         ("-ctv", wanted.cache_type_v),
         ("--chat-template", wanted.chat_template),
     )
-    return [word for flag, value in pairs if value is not None for word in (flag, str(value))]
+    said = [word for flag, value in pairs if value is not None for word in (flag, str(value))]
+    for argument in wanted.extra_args or ():
+        flag, _, value = argument.partition("=")
+        said += [flag, value] if value else [flag]
+    return said

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pumas_crds.vocabulary import (
     ENGINE_KEY_FILE,
     ENGINE_PORT,
+    MODELS_DIR,
     RUN_DIR,
     SUPERVISOR_PORT,
     Variable,
@@ -36,6 +37,7 @@ class Place:
     engine_port: int
     supervisor_port: int
     run_dir: Path
+    models_dir: Path = Path(MODELS_DIR)
 
     @property
     def key_file(self) -> Path:
@@ -57,7 +59,9 @@ class Place:
 
     def launch_settings(self) -> LaunchSettings:
         """What the engine is told of the place; reads how many CPUs there are."""
-        return LaunchSettings(self.host, self.engine_port, self.key_file, _count_cpus())
+        return LaunchSettings(
+            self.host, self.engine_port, self.key_file, _count_cpus(), str(self.models_dir)
+        )
 
 
 def read_place(environ: Mapping[str, str]) -> Place:
@@ -67,6 +71,7 @@ def read_place(environ: Mapping[str, str]) -> Place:
         engine_port=_port(environ, Variable.ENGINE_PORT, ENGINE_PORT),
         supervisor_port=_port(environ, Variable.SUPERVISOR_PORT, SUPERVISOR_PORT),
         run_dir=Path(environ.get(Variable.RUN) or RUN_DIR),
+        models_dir=Path(environ.get(Variable.MODELS) or MODELS_DIR),
     )
 
 

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from http import HTTPStatus
-from pathlib import PurePath
+from pathlib import Path
 
 from pumas_crds.facts import Fault, FileFacts, PodDescriptor, PodState, RuntimeFacts
 from pumas_crds.vocabulary import EngineMode, Reason
@@ -28,7 +28,7 @@ from pumas_server.worker.engine_client import EngineClient, WarmUpRefused
 from pumas_server.worker.engine_process import EngineProcess, write_to_stderr
 from pumas_server.worker.exchange import NoAnswer
 from pumas_server.worker.first import first
-from pumas_server.worker.launch import build_engine_command
+from pumas_server.worker.launch import build_engine_command, select_refused_argument
 from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
 from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
@@ -125,9 +125,11 @@ class Supervisor:
         """One run of the engine, from the file to the fault that ended it."""
         self._runtime = None
         spec = self._spec.model_copy(update={"sha256": None})  # checked when it was fetched
+        # Not of the copy: a fetched file lies where its digest says.
+        weights = Path(self._spec.weights_file(str(self._place.models_dir)))
         try:
             # Read at every start: the file may have been mended since the last.
-            file = await asyncio.to_thread(check_source, spec, write_to_stderr)
+            file = await asyncio.to_thread(check_source, spec, weights, write_to_stderr)
         except Refused as refused:
             self._file = self._mode = None
             return refused.fault
@@ -135,10 +137,13 @@ class Supervisor:
         if isinstance(choice, ModeRefusal):
             return Fault(reason=choice.reason, message=choice.message)
         self._file, self._mode = file, choice
+        if flag := select_refused_argument(self._program, spec):
+            message = f"The engine of this pod does not take {flag} of engine.extraArgs."
+            return Fault(reason=Reason.NOT_IMPLEMENTED, message=message)
         command = build_engine_command(
-            self._program, spec, choice.mode, file, self._place.launch_settings()
+            self._program, self._spec, choice.mode, file, self._place.launch_settings()
         )
-        process = await EngineProcess.start(command, PurePath(spec.source.path or ""))
+        process = await EngineProcess.start(command, weights)
         try:
             self._gauge = BusyGauge(self._client.busy)
             self._tell(lifecycle.Started(time.monotonic(), secrets.token_hex(8)))
@@ -148,14 +153,16 @@ class Supervisor:
 
     async def _serve(self, process: EngineProcess, file: FileFacts, mode: EngineMode) -> Fault:
         """Bring a started engine to serve, and watch it until it is given up."""
-        fault = await first(self._bring_up(file, mode), self._watch())
+        fault = await first(self._bring_up(process, file, mode), self._watch())
         if fault is not None:
             return fault
         process.ready()
         self._tell(lifecycle.Answered(time.monotonic()))
         return await self._watch()
 
-    async def _bring_up(self, file: FileFacts, mode: EngineMode) -> Fault | None:
+    async def _bring_up(
+        self, process: EngineProcess, file: FileFacts, mode: EngineMode
+    ) -> Fault | None:
         while True:
             try:
                 if await self._client.health() != HTTPStatus.OK:
@@ -163,7 +170,8 @@ class Supervisor:
                     continue
                 models, props, slots = [await self._client.fact(path) for path in FACT_ROUTES]
                 build = self._program.build
-                self._runtime = runtime_facts(models, props, slots, file, mode, build)
+                facts = runtime_facts(models, props, slots, file, mode, build)
+                self._runtime = facts.model_copy(update={"device": process.device})
                 await self._client.warm_up(mode)
                 return None
             except WarmUpRefused as refused:

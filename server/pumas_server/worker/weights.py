@@ -44,26 +44,36 @@ class Refused(Exception):
         self.fault = fault
 
 
-def check_source(spec: WorkerSpec, say: Say) -> FileFacts:
-    """Check the file that `spec` names, all of it; `say` is told of progress about every second.
+def check_source(spec: WorkerSpec, path: Path, say: Say) -> FileFacts:
+    """Check the file at `path`, all of it; `say` is told of progress about every second.
 
-    Raises `Refused`. Messages name the file by its last component, never its folder.
+    Raises `Refused`. Messages name the file as the source does, by its last component.
     """
-    if spec.runtime is not Runtime.LLAMA_CPP:
-        raise _refused(
-            Reason.NOT_IMPLEMENTED, f"files for the runtime {spec.runtime} cannot be checked yet"
-        )
-    path = Path(spec.source.path or "")
-    name = shown_name(path)
+    check_runtime(spec)
+    name = source_name(spec)
     with _opened(path, name) as file:
         facts = _facts(file, name)
         if spec.sha256 is not None:
             facts = _check_digest(file, name, spec.sha256, facts, say)
+    check_mode(spec, facts)
+    return facts
+
+
+def check_runtime(spec: WorkerSpec) -> None:
+    """Check that files of the runtime can be read at all. Raises `Refused`."""
+    if spec.runtime is not Runtime.LLAMA_CPP:
+        raise refused(
+            Reason.NOT_IMPLEMENTED, f"files for the runtime {spec.runtime} cannot be checked yet"
+        )
+
+
+def check_mode(spec: WorkerSpec, facts: FileFacts) -> None:
+    """Check that a file with these facts can do the recorded task. Raises `Refused`."""
     match engine_mode(spec.task, facts):
         case ModeRefusal(reason, message):
-            raise _refused(reason, f"{name}: {message}")
+            raise refused(reason, f"{source_name(spec)}: {message}")
         case ModeChoice():
-            return facts
+            return
 
 
 def read_facts(path: Path) -> FileFacts:
@@ -79,6 +89,11 @@ def read_facts(path: Path) -> FileFacts:
 def shown_name(path: Path) -> str:
     """What messages call the file: its last component, made legible, never its folder."""
     return legible(path.name or str(path), NAME_SHOWN)
+
+
+def source_name(spec: WorkerSpec) -> str:
+    """What messages call the file of a source."""
+    return legible(spec.source.file_name() or spec.source.path or "", NAME_SHOWN)
 
 
 def report(result: Inspection, run_dir: Path) -> None:
@@ -98,10 +113,10 @@ def _opened(path: Path, name: str) -> Iterator[BufferedReader]:
         with path.open("rb") as file:
             yield file
     except FileNotFoundError:
-        raise _refused(Reason.SOURCE_UNREACHABLE, f"the weights file {name} is not there") from None
+        raise refused(Reason.SOURCE_UNREACHABLE, f"the weights file {name} is not there") from None
     except OSError as error:
         # `strerror` alone: the whole error names the path.
-        raise _refused(
+        raise refused(
             Reason.SOURCE_UNREACHABLE,
             f"the weights file {name} cannot be read: {error.strerror or 'input/output error'}",
         ) from None
@@ -111,22 +126,22 @@ def _check_is_file(path: Path, name: str) -> None:
     """Look before opening: opening a pipe would wait for its writer."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
-        raise _refused(Reason.NOT_A_MODEL, f"{name} is a folder, not a weights file")
+        raise refused(Reason.NOT_A_MODEL, f"{name} is a folder, not a weights file")
     if not stat.S_ISREG(mode):
-        raise _refused(Reason.NOT_A_MODEL, f"{name} is not a regular file")
+        raise refused(Reason.NOT_A_MODEL, f"{name} is not a regular file")
 
 
 def _facts(file: BufferedReader, name: str) -> FileFacts:
     # Of both: a file of the kernel's claims no size and yet has bytes, which cannot be mapped.
     if not file.peek(1) or not os.fstat(file.fileno()).st_size:
-        raise _refused(Reason.NOT_A_MODEL, f"{name} is empty")
+        raise refused(Reason.NOT_A_MODEL, f"{name} is empty")
     try:
         # Mapped, so that only the header's pages are read of a file of any size.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             size = len(data)
             return file_facts(read_header(data, size), size)
     except HeaderFault as fault:
-        raise _refused(fault.reason, f"{name}: {fault.message}") from None
+        raise refused(fault.reason, f"{name}: {fault.message}") from None
 
 
 def _check_digest(
@@ -134,7 +149,7 @@ def _check_digest(
 ) -> FileFacts:
     found = _sha256(file, name, facts.size_bytes, say)
     if found != expected:
-        raise _refused(
+        raise refused(
             Reason.DIGEST_MISMATCH,
             f"{name} has sha256 {found[:DIGEST_SHOWN]}…, not {expected[:DIGEST_SHOWN]}…"
             " as the spec says",
@@ -157,5 +172,6 @@ def _sha256(file: BufferedReader, name: str, size: int, say: Say) -> str:
     return digest.hexdigest()
 
 
-def _refused(reason: Reason, message: str) -> Refused:
+def refused(reason: Reason, message: str) -> Refused:
+    """The refusal with that reason and sentence."""
     return Refused(Fault(reason=reason, message=message))

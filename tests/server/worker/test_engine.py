@@ -23,6 +23,7 @@ def test_the_named_program_comes_first(tmp_path: Path) -> None:
     environ = {"LLAMA_SERVER_BIN": str(named), "PATH": str(tmp_path / "bin")}
     found = find_engine(environ)
     assert (found.command, found.build) == ((str(named),), "")
+    assert found.extra_arguments is None, "it says itself what it takes"
 
 
 def test_then_llama_server_on_the_path(tmp_path: Path) -> None:
@@ -35,6 +36,7 @@ def test_then_the_wheel(tmp_path: Path) -> None:
     assert found.command[0] == sys.executable
     assert found.command[-1] == "pumas_server.worker.engine_xllama"
     assert found.build.startswith("xllamacpp 20")
+    assert found.extra_arguments is not None, "what it does not take is refused by name"
 
 
 @pytest.mark.parametrize("what", ["absent", "folder", "not executable"])

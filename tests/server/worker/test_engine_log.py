@@ -106,3 +106,19 @@ def test_complaints_while_loading_explain_nothing_later() -> None:
 )
 def test_sentences(returncode: int, cause: str, sentence: str) -> None:
     assert exit_sentence(returncode, cause) == sentence
+
+
+@pytest.mark.parametrize(
+    ("output", "device"),
+    [
+        (b"", ""),
+        (b"engine_xllama: device: cpu\n", "cpu"),
+        (b"0.01.2 I load_tensors: offloaded 24/36 layers to GPU\n", "gpu 24/36"),
+        (b"0.01.2 I load_tensors: offloaded 0/36 layers to GPU\n", "cpu"),
+        (b"0.01.2 I srv: the user said engine_xllama: device: cpu\n", ""),
+    ],
+)
+def test_where_it_computes(output: bytes, device: str) -> None:
+    log = EngineLog(MODEL)
+    log.feed(output)
+    assert log.device == device

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from pumas_server.worker.engine import WHEEL_ARGUMENTS
 from pumas_server.worker.engine_xllama import build_params
 from support.worker import KEY, free_ports, until
 
@@ -107,6 +108,26 @@ def test_a_reranker_and_a_pooling(tiny_models: Path) -> None:
         ("-fa auto", "flash_attn_type.name", "LLAMA_FLASH_ATTN_TYPE_AUTO"),
         ("-ctk q8_0", "cache_type_k.name", "GGML_TYPE_Q8_0"),
         ("-ctv iq4_nl", "cache_type_v.name", "GGML_TYPE_IQ4_NL"),
+        ("--rope-scaling yarn", "rope_scaling_type.name", "LLAMA_ROPE_SCALING_TYPE_YARN"),
+        ("--rope-scale 4", "rope_freq_scale", 0.25),
+        ("--rope-freq-scale 0.5", "rope_freq_scale", 0.5),
+        ("--rope-freq-base 1e6", "rope_freq_base", 1e6),
+        ("--yarn-orig-ctx 512", "yarn_orig_ctx", 512),
+        ("--yarn-ext-factor 0.5", "yarn_ext_factor", 0.5),
+        ("--yarn-attn-factor 0.5", "yarn_attn_factor", 0.5),
+        ("--yarn-beta-slow 0.5", "yarn_beta_slow", 0.5),
+        ("--yarn-beta-fast 0.5", "yarn_beta_fast", 0.5),
+        ("--swa-full", "swa_full", True),
+        ("--no-kv-offload", "no_kv_offload", True),
+        ("--split-mode row", "split_mode.name", "LLAMA_SPLIT_MODE_ROW"),
+        ("--main-gpu 1", "main_gpu", 1),
+        ("--cache-reuse 256", "n_cache_reuse", 256),
+        ("--reasoning-format none", "reasoning_format.name", "COMMON_REASONING_FORMAT_NONE"),
+        (
+            "--reasoning-format deepseek-legacy",
+            "reasoning_format.name",
+            "COMMON_REASONING_FORMAT_DEEPSEEK_LEGACY",
+        ),
     ],
 )
 def test_flags_that_an_engine_does_not_show(flags: str, field: str, value: object) -> None:
@@ -116,6 +137,34 @@ def test_flags_that_an_engine_does_not_show(flags: str, field: str, value: objec
         return params
 
     assert read(build_params(["-m", "x.gguf", *flags.split(" ")])) == value
+
+
+def test_a_tensor_split_is_filled_up_for_the_devices_that_are_not_there() -> None:
+    shares = build_params(["-m", "x.gguf", "--tensor-split", "3,1"]).tensor_split
+    assert (shares[:3], set(shares[2:])) == ([3.0, 1.0, 0.0], {0.0})
+
+
+def test_every_further_argument_that_it_says_it_takes_it_takes() -> None:
+    values = {
+        "--split-mode": "layer",
+        "--rope-scaling": "linear",
+        "--reasoning-format": "auto",
+        "--swa-full": None,
+        "--no-kv-offload": None,
+    }
+    for flag in sorted(WHEEL_ARGUMENTS):
+        value = values.get(flag, "1")
+        build_params(["-m", "x.gguf", flag, *([value] if value else [])])
+
+
+def test_stretching_the_context_is_really_done(tiny_models: Path) -> None:
+    model = str(tiny_models / "tiny-chat.gguf")
+    answers = []
+    for flags in ([], ["--rope-freq-base", "10.0"]):
+        with engine("-m", model, "-c", "512", *flags) as client:
+            body = {"prompt": "abc def ghi", "max_tokens": 16, "temperature": 0}
+            answers.append(client.post("/v1/completions", json=body).json()["choices"][0]["text"])
+    assert answers[0] != answers[1]
 
 
 def test_a_quantised_cache_is_really_used(tiny_models: Path) -> None:
@@ -128,7 +177,20 @@ def failure(*flags: str) -> int:
     return subprocess.run([*COMMAND, *flags], stderr=subprocess.DEVNULL, timeout=20).returncode
 
 
-@pytest.mark.parametrize("flags", [["--no-such-flag"], ["-ctk", "q9"], ["--metric"], ["stray"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--no-such-flag"],
+        ["-ctk", "q9"],
+        ["--metric"],
+        ["stray"],
+        ["--rope-new", "1"],
+        ["--rope-scale", "0"],
+        ["--tensor-split", "x"],
+        ["--tensor-split", ",".join(["1"] * 129)],
+        ["--split-mode", "diagonal"],
+    ],
+)
 def test_an_unknown_flag_is_refused(flags: list[str]) -> None:
     assert failure("-m", "x.gguf", *flags) == 2
 

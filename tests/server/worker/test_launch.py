@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pumas_crds.engine import Engine
 from pumas_crds.facts import FileFacts
-from pumas_crds.served_model import Engine, Source
+from pumas_crds.source import Source
 from pumas_crds.vocabulary import EngineMode, Runtime, pod_in_flight
 from pumas_crds.worker_spec import WorkerSpec
-from pumas_server.worker.engine import EngineProgram
+from pumas_server.worker.engine import WHEEL_ARGUMENTS, EngineProgram
 from pumas_server.worker.launch import (
     LaunchSettings,
     build_engine_command,
     select_context_tokens,
     select_cpus,
+    select_refused_argument,
     select_slots,
 )
 
@@ -125,6 +128,49 @@ def test_each_setting_has_its_flag_and_is_absent_by_default(
 ) -> None:
     assert value(command(EngineMode.GENERATE, **setting), flag) == text
     assert flag not in command(EngineMode.GENERATE)
+
+
+def test_further_arguments_stand_last_each_with_its_value_as_a_word_of_its_own() -> None:
+    asked = ("--rope-freq-base=1e6", "--swa-full", "--tensor-split=3,1")
+    built = command(EngineMode.GENERATE, gpu_layers=3, extra_args=asked)
+    assert built[-7:] == [
+        "-ngl",
+        "3",
+        "--rope-freq-base",
+        "1e6",
+        "--swa-full",
+        "--tensor-split",
+        "3,1",
+    ]
+    assert command(EngineMode.GENERATE, extra_args=()) == command(EngineMode.GENERATE)
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked", "refused"),
+    [
+        (None, ("--rope-new=1",), None),
+        (WHEEL_ARGUMENTS, None, None),
+        (WHEEL_ARGUMENTS, ("--swa-full", "--cache-reuse=1"), None),
+        (WHEEL_ARGUMENTS, ("--swa-full", "--rope-new=1", "--yarn-new=1"), "--rope-new"),
+    ],
+)
+def test_an_argument_that_the_program_does_not_take(
+    taken: frozenset[str] | None, asked: tuple[str, ...] | None, refused: str | None
+) -> None:
+    program = EngineProgram(("engine",), extra_arguments=taken)
+    assert select_refused_argument(program, spec(extra_args=asked)) == refused
+
+
+def test_a_fetched_file_is_loaded_from_the_cache() -> None:
+    fetched = spec().model_copy(
+        update={"source": Source.model_validate({"http": {"url": "http://h/m.gguf"}})}
+    )
+    settings = replace(SETTINGS, models="/cache")
+    built = build_engine_command(
+        EngineProgram(("llama-server",)), fetched, EngineMode.GENERATE, FILE, settings
+    )
+    assert value(built, "-m") == fetched.weights_file("/cache")
+    assert value(built, "-m").startswith("/cache/source-")
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ def test_everything_can_be_told() -> None:
         "ENGINE_PORT": "1",
         "SUPERVISOR_PORT": "65535",
         "PUMAS_RUN": "/r",
+        "PUMAS_MODELS": "/m",
     }
-    assert read_place(environ) == Place("::1", 1, 65_535, Path("/r"))
+    assert read_place(environ) == Place("::1", 1, 65_535, Path("/r"), Path("/m"))
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http", "-1", "8080.0"])

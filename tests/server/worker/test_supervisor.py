@@ -74,6 +74,7 @@ def test_each_mode_becomes_ready_and_tells_the_truth(
         assert {key: runtime[key] for key in facts} == facts
         assert runtime["input_modalities"] == ["text"]
         assert runtime["build"].startswith("xllamacpp 20")
+        assert runtime["device"] == "cpu"
         answer = pod.get("/readyz")
         assert answer is not None
         assert answer.status_code == 200
@@ -90,6 +91,27 @@ def test_settings_reach_the_engine(tiny_models: Path, tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {KEY}"}
         props = httpx.get(pod.engine + "/props", headers=headers).json()
         assert (props["chat_template"], props["model_alias"]) == ("MINE", "tiny")
+
+
+def test_a_fetched_file_is_served_from_the_cache(tiny_models: Path, tmp_path: Path) -> None:
+    cached = tmp_path / "models" / f"sha256-{'a5' * 32}" / "tiny.gguf"
+    cached.parent.mkdir(parents=True)
+    cached.symlink_to(tiny_models / "tiny-chat.gguf")
+    source = {"http": {"url": "http://files.example/tiny.gguf"}}
+    environ = {"PUMAS_MODELS": str(tmp_path / "models")}
+    with worker(tmp_path, cached, source=source, sha256="a5" * 32, environ=environ) as pod:
+        assert pod.until_state("ready")["file"]["architecture"] == "llama"
+
+
+def test_a_flag_that_the_engine_does_not_take_is_refused_by_name(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    engine = {"extraArgs": ["--swa-full", "--rope-new=1"]}
+    with worker(tmp_path, tiny_models / "tiny-chat.gguf", engine=engine) as pod:
+        assert pod.until_state("failed")["error"] == {
+            "reason": "NotImplemented",
+            "message": "The engine of this pod does not take --rope-new of engine.extraArgs.",
+        }
 
 
 def test_the_warm_up_comes_before_ready(tiny_models: Path, tmp_path: Path) -> None:

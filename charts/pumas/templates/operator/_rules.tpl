@@ -1,0 +1,36 @@
+{{/*
+What the operator may do in the namespaces whose models it serves. It reads Secrets by name only
+(the one it is about to write), never lists them, and never writes a model's spec.
+*/}}
+{{- define "pumas.operatorRules" -}}
+- apiGroups: [serving.pumas.dev]
+  resources: [servedmodels]
+  verbs: [get, list, watch]
+- apiGroups: [serving.pumas.dev]
+  resources: [servedmodels/status]
+  verbs: [patch]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}

@@ -1,0 +1,12 @@
+{{/* What the router may do in the namespaces whose models it serves. It reads no Secrets. */}}
+{{- define "pumas.routerRules" -}}
+- apiGroups: [serving.pumas.dev]
+  resources: [servedmodels]
+  verbs: [get, list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [get, list, watch]
+- apiGroups: [serving.pumas.dev]
+  resources: [servedmodels/scale]
+  verbs: [patch]
+{{- end -}}

@@ -1,0 +1,68 @@
+"""Engine: settings of an engine, as a team or a profile writes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from pumas_crds.resource import Closed, Rule, closed
+
+CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
+
+#: Flags of the engine that change how it computes and nothing else: none of them names a file, an
+#: address, a port or a key, and no value holds a slash.
+EXTRA_ARGUMENT = (
+    r"^--(swa-full|no-kv-offload"
+    r"|(rope|yarn)-[a-z][a-z-]*=[A-Za-z0-9.+-]+"
+    r"|(split-mode|main-gpu|tensor-split|reasoning-format|cache-reuse)=[A-Za-z0-9.,_-]+)$"
+)
+_EXTRA_RULE: Rule = (
+    f"!has(self.extraArgs) || self.extraArgs.all(given, given.matches('{EXTRA_ARGUMENT}'))",
+    "extraArgs takes --rope-*=, --yarn-*=, --split-mode=, --main-gpu=, --tensor-split=,"
+    " --reasoning-format= and --cache-reuse= with a value, --swa-full and --no-kv-offload"
+    " without one, and no others",
+)
+
+
+class Engine(Closed):
+    """Settings of the engine. Everything unset is chosen by the profile, then by the file."""
+
+    model_config = closed(_EXTRA_RULE)
+
+    context_tokens: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
+    """Context of one slot. Default: the smaller of the training context and 8192."""
+    parallel: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Slots, each with the whole context. Default: 4 for generation, otherwise 1."""
+    gpu_layers: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    """Layers to keep on the GPU. Default: as many as fit."""
+    flash_attention: Literal["auto", "on", "off"] | None = None
+    """Whether to use flash attention. Default: auto."""
+    cache_type_k: CacheType | None = None
+    """Type of the cached keys. Default: f16."""
+    cache_type_v: CacheType | None = None
+    """Type of the cached values. Default: f16."""
+    chat_template: Annotated[str, Field(min_length=1, max_length=65_536)] | None = None
+    """A chat template (Jinja) in place of the file's own."""
+    extra_args: (
+        Annotated[
+            tuple[Annotated[str, Field(min_length=3, max_length=128)], ...],
+            Field(max_length=16),
+        ]
+        | None
+    ) = None
+    """Further flags of llama-server, each `--flag` or `--flag=value`, from a list of harmless ones.
+
+    `--rope-*`, `--yarn-*`, `--swa-full`, `--no-kv-offload`, `--split-mode`, `--main-gpu`,
+    `--tensor-split`, `--reasoning-format`, `--cache-reuse`. Replaces the profile's list.
+    """
+
+    @field_validator("extra_args")
+    @classmethod
+    def _harmless(cls, arguments: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        # With \Z for $, which in Python also stands before a line's end.
+        pattern = EXTRA_ARGUMENT.removesuffix("$") + r"\Z"
+        if any(not re.match(pattern, argument) for argument in arguments or ()):
+            raise ValueError(_EXTRA_RULE[1])
+        return arguments

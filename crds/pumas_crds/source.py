@@ -1,0 +1,165 @@
+"""Source: where a model's weights file is, in exactly one of the ways that the fetcher knows.
+
+Everything here is a stranger's text that becomes part of a URL, a mount or a file's name, so each
+member is closed by a pattern: no member of a path is `.`, `..` or empty, none holds a control
+character, and a URL carries neither credentials nor a fragment.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Self
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from pumas_crds.resource import Closed, Rule, closed
+
+#: One member of a path: any text but `.` and `..`, without slashes and control characters.
+_MEMBER = r"([^./\x00-\x1f\x7f]|\.[^./\x00-\x1f\x7f]|\.\.[^/\x00-\x1f\x7f])[^/\x00-\x1f\x7f]*"
+RELATIVE_PATH = rf"^{_MEMBER}(/{_MEMBER})*$"
+REPO_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$"
+REVISION_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$"
+OBJECT_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+HTTP_URL = r"^https?://[^\x00-\x20\x7f#@\\]+$"
+
+#: The hub's host; a profile's variable `HF_ENDPOINT` names another.
+HUB_HOST = "huggingface.co"
+#: What a file is called whose URL does not tell a name.
+UNNAMED = "model.gguf"
+NAME_BYTES = 200
+
+_HEX_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def addressed(url: str) -> bool:
+    """Whether a URL names a host, and a port that exists if it names one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (parts.port is None or parts.port >= 0)
+    except ValueError:
+        return False
+
+
+class HuggingFaceSource(Closed):
+    """A file of a repository of the Hugging Face hub."""
+
+    repo: Annotated[str, Field(min_length=1, max_length=193, pattern=REPO_PATTERN)]
+    """The repository, such as `Qwen/Qwen3-8B-GGUF`."""
+    revision: Annotated[str, Field(min_length=1, max_length=128, pattern=REVISION_PATTERN)] = "main"
+    """A commit of 40 hexadecimal digits, or the name of a branch or tag, which may move."""
+    file: Annotated[str, Field(min_length=1, max_length=512, pattern=RELATIVE_PATH)]
+    """The file's path in the repository."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the revision is a commit, and so always the same file."""
+        return _HEX_COMMIT.fullmatch(self.revision) is not None
+
+
+_URL_RULE: Rule = (
+    "isURL(self.url) && url(self.url).getHostname() != '' && (url(self.url).getPort() == ''"
+    " || int(url(self.url).getPort()) <= 65535)",
+    "source.http.url needs a host, and a port of at most 65535 if it has one",
+)
+
+
+class HttpSource(Closed):
+    """A file that an HTTP server gives."""
+
+    model_config = closed(_URL_RULE)
+
+    url: Annotated[str, Field(min_length=1, max_length=2048, pattern=HTTP_URL)]
+    """`http` or `https`, without user name and fragment."""
+
+    @field_validator("url")
+    @classmethod
+    def _host_and_port(cls, url: str) -> str:
+        if not addressed(url):
+            raise ValueError(_URL_RULE[1])
+        return url
+
+    def host(self) -> str:
+        """The host that a profile's allow-list speaks of."""
+        return urlsplit(self.url).hostname or ""
+
+
+class ClaimSource(Closed):
+    """A file on a volume of the model's namespace."""
+
+    claim_name: Annotated[str, Field(min_length=1, max_length=253, pattern=OBJECT_NAME)]
+    """The PersistentVolumeClaim."""
+    path: Annotated[str, Field(min_length=1, max_length=1024, pattern=RELATIVE_PATH)]
+    """The file's path on the volume, without a leading slash."""
+
+
+_ONE_SOURCE_RULE: Rule = (
+    "[has(self.huggingFace), has(self.http), has(self.persistentVolumeClaim),"
+    " has(self.path)].filter(given, given).size() == 1",
+    "source needs exactly one of: huggingFace, http, persistentVolumeClaim, path",
+)
+_PATH_RULE: Rule = (
+    r"!has(self.path) || !self.path.matches('[\\x00-\\x1f\\x7f]')",
+    "a path holds no control characters",
+)
+
+
+class Source(Closed):
+    """Where the weights are. Exactly one member."""
+
+    model_config = closed(_ONE_SOURCE_RULE, _PATH_RULE)
+
+    hugging_face: HuggingFaceSource | None = None
+    """A file of the Hugging Face hub."""
+    http: HttpSource | None = None
+    """A file that an HTTP server gives."""
+    persistent_volume_claim: ClaimSource | None = None
+    """A file on a volume of the model's namespace."""
+    path: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """A file on the machine that serves, where the profile's allowedHostPaths permits it.
+
+    Relative: to the manifest's folder (local mode only).
+    """
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        members = (self.hugging_face, self.http, self.persistent_volume_claim, self.path)
+        if sum(member is not None for member in members) != 1:
+            raise ValueError(_ONE_SOURCE_RULE[1])
+        return self
+
+    @field_validator("path")
+    @classmethod
+    def _no_control_characters(cls, path: str | None) -> str | None:
+        if path is not None and re.search(r"[\x00-\x1f\x7f]", path):
+            raise ValueError(_PATH_RULE[1])
+        return path
+
+    @property
+    def remote(self) -> bool:
+        """Whether the file has to be fetched; else it is served where it lies."""
+        return self.hugging_face is not None or self.http is not None
+
+    def file_name(self) -> str:
+        """The last component, which is what may be said of a source outside this machine."""
+        if self.hugging_face is not None:
+            return PurePosixPath(self.hugging_face.file).name
+        if self.persistent_volume_claim is not None:
+            return PurePosixPath(self.persistent_volume_claim.path).name
+        if self.http is not None:
+            return _name_of(self.http.url)
+        return PurePosixPath(self.path or "").name
+
+    def model_id(self) -> str:
+        """The library identifier that the source tells: the hub's repository, else the file."""
+        if self.hugging_face is not None:
+            return self.hugging_face.repo
+        return self.file_name().removesuffix(".gguf")
+
+
+def _name_of(url: str) -> str:
+    """A URL's last component, if a file can be called so."""
+    name = unquote(urlsplit(url).path.rpartition("/")[2])
+    fits = len(name.encode(errors="replace")) <= NAME_BYTES
+    return name if fits and re.fullmatch(_MEMBER, name) else UNNAMED
