@@ -170,6 +170,11 @@ async def test_while_a_provider_does_not_read_the_request(
     try:
         async with router.raw(route, body):
             await eventually(lambda: len(upstream.seen) == 1, "the provider has the request")
+            client = router.router.upstream._client
+            assert client is not None
+            assert client.connector is not None
+            (wire,) = client.connector._acquired
+            await eventually(lambda: wire.writing_paused, "the connection takes no more")
             assert sockets_to(upstream.port) >= max(before, 1)
         async with within_a_second():
             await router.idle()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.routers import SHARED_LOOP, RunningRouter, chat_operation
+from support.routers import SHARED_LOOP, RunningRouter, chat_operation, records
 from support.upstream import DONE, Conversation, Script, ScriptedUpstream, chat, event, say_hello
 
 pytestmark = SHARED_LOOP
@@ -176,6 +176,21 @@ async def test_case_64_more_than_32_mib(
     assert len(upstream.seen) == 1
 
 
+async def test_the_bound_of_a_stream_counts_our_records_too(
+    router: RunningRouter, upstream: ScriptedUpstream
+) -> None:
+    """Records are longer than the events they come from: here 10 MiB become more than 32 MiB."""
+    event_ = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+    upstream.script = streams(*[event_ * 1000] * 190, STOP, DONE)
+    _, _, raw = await router.post(
+        "/v1/model-operations", chat_operation(stream=True, request_id="r" * 128)
+    )
+    assert 33_500_000 < len(raw) <= 33_554_432
+    assert b"event: completed" not in raw
+    kind, failed = records(raw[raw.index(b"event: failed") :])[0]
+    assert (kind, failed["error"]["code"]) == ("failed", "response_limit")
+
+
 async def test_a_short_text_of_many_events_over_32_mib(
     router: RunningRouter, upstream: ScriptedUpstream
 ) -> None:
@@ -205,8 +220,13 @@ REFUSALS: dict[str, tuple[int, bytes, str, str]] = {
     "400 without": (400, b"<html>", "text/html", "the provider answered 400"),
     "429": (429, b'{"error":"slow down"}', "application/json", "answered 429: slow down"),
     "a redirect": (307, b"", "text/plain", "the provider answered 307"),
-    "200 that is JSON": (200, b'{"choices":[]}', "application/json", "a stream"),
-    "200 without a type": (200, b"data: x\n\n", "", "a stream"),
+    "200 that is JSON": (
+        200,
+        b'{"choices":[]}',
+        "application/json",
+        "something else than text/event-stream",
+    ),
+    "200 without a type": (200, b"data: x\n\n", "", "something else than text/event-stream"),
 }
 
 
