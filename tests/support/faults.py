@@ -139,7 +139,8 @@ class Bench:
         await self.running.idle()
         for call in calls:
             whole = sends(b"".join(raw_answer(call, Framing.LENGTH)))
-            assert (await self.ask(call, "whole", whole)).code == OK
+            found = await self.ask(call, "whole", whole)
+            assert found.code == OK, f"{call.name}: {found}"
             assert self.counts["whole"] == 1
         await self.running.idle()
 

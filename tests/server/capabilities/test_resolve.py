@@ -494,7 +494,7 @@ def _descriptors(draw: st.DrawFn) -> Descriptors:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=50)
 @given(body=documents, descriptors=_descriptors())
 def test_resolution_is_total_and_deterministic(
     body: dict[str, Any], descriptors: Descriptors

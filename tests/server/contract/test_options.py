@@ -69,13 +69,13 @@ def test_cases_54_and_87_the_range_of_an_integer(
         assert refused(body) == f"`options.{name}` needs to be at most {most}"
 
 
-@pytest.mark.parametrize("value", [3.0, 1e3, "3", "", True, False, [1], {"n": 1}])
 @pytest.mark.parametrize(("kind", "name", "least", "most", "others"), INTEGERS)
 def test_nothing_but_an_integer_is_one(
-    kind: str, name: str, least: int, most: int, others: dict[str, Any], value: Any
+    kind: str, name: str, least: int, most: int, others: dict[str, Any]
 ) -> None:
-    body = with_options(kind, **others, **{name: value})
-    assert refused(body) == f"`options.{name}` needs to be an integer"
+    for value in (512.0, 1e3, "512", "", True, False, [512], {"n": 512}):
+        body = with_options(kind, **others, **{name: value})
+        assert refused(body) == f"`options.{name}` needs to be an integer"
 
 
 @pytest.mark.parametrize(("name", "most"), [("temperature", 2), ("top_p", 1)])
@@ -108,9 +108,9 @@ def test_a_size_is_required(name: str) -> None:
     assert refused(body) == f"`options.{name}` needs to be an integer"
 
 
-@pytest.mark.parametrize("language", LANGUAGES.split(", "))
-def test_the_languages_of_transcription(language: str) -> None:
-    assert parsed("audio_transcription", language=language) == {"language": language}
+def test_the_languages_of_transcription() -> None:
+    for language in LANGUAGES.split(", "):
+        assert parsed("audio_transcription", language=language) == {"language": language}
 
 
 @pytest.mark.parametrize("language", ["EN", "en-GB", "", "klingon", 5, ["en"]])

@@ -164,7 +164,7 @@ def _containers(value: Any) -> Iterator[dict[str, Any] | list[Any]]:
             yield from _containers(inner)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=60)
 @given(data=st.data(), base=documents)
 def test_a_document_with_anything_put_anywhere_raises_nothing_else(
     data: st.DataObject, base: dict[str, Any]
@@ -181,7 +181,7 @@ def test_a_document_with_anything_put_anywhere_raises_nothing_else(
         error.message.encode()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=40)
 @given(body=documents)
 def test_every_well_formed_operation_survives_json(body: dict[str, Any]) -> None:
     parsed = parse_operation(raw(body))

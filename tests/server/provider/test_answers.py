@@ -46,7 +46,6 @@ def test_an_answer_may_hold_more_than_is_asked_of_it(name: str) -> None:
     assert project(f" {{{members},{more}}}\n".encode()) == plain
 
 
-@pytest.mark.parametrize("name", sorted(PROJECTIONS))
 @pytest.mark.parametrize(
     "raw",
     [
@@ -55,21 +54,20 @@ def test_an_answer_may_hold_more_than_is_asked_of_it(name: str) -> None:
         b"<html>502</html>", b"data: {}\n\n",
     ],
 )  # fmt: skip
-def test_what_is_not_json_is_no_result(name: str, raw: bytes) -> None:
-    expected = (INVALID, "the provider answered something that is not JSON")
-    assert told(PROJECTIONS[name][0], raw) == expected
+def test_what_is_not_json_is_no_result(raw: bytes) -> None:
+    for project, _ in PROJECTIONS.values():
+        expected = (INVALID, "the provider answered something that is not JSON")
+        assert told(project, raw) == expected
 
 
-@pytest.mark.parametrize("name", sorted(PROJECTIONS))
 @pytest.mark.parametrize("raw", [b"[]", b"null", b"true", b"5", b'"text"', b"[{}]"])
-def test_what_is_no_object_is_no_result(name: str, raw: bytes) -> None:
-    expected = (INVALID, "the provider answered something that is not an object")
-    assert told(PROJECTIONS[name][0], raw) == expected
+def test_what_is_no_object_is_no_result(raw: bytes) -> None:
+    for project, _ in PROJECTIONS.values():
+        expected = (INVALID, "the provider answered something that is not an object")
+        assert told(project, raw) == expected
 
 
 # Case 61: an `error` member is a failure, even beside a result.
-@pytest.mark.parametrize("name", sorted(PROJECTIONS))
-@pytest.mark.parametrize("beside", [True, False])
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -87,12 +85,11 @@ def test_what_is_no_object_is_no_result(name: str, raw: bytes) -> None:
         ('""', "the provider reported an error"),
     ],
 )
-def test_case_61_an_error_member_is_the_providers_failure(
-    name: str, beside: bool, error: str, message: str
-) -> None:
-    project, members = PROJECTIONS[name]
-    body = f'{{"error":{error}{"," + members if beside else ""}}}'
-    assert told(project, body.encode()) == (FAILURE, message)
+def test_case_61_an_error_member_is_the_providers_failure(error: str, message: str) -> None:
+    for project, members in PROJECTIONS.values():
+        for beside in ("", "," + members):
+            body = f'{{"error":{error}{beside}}}'
+            assert told(project, body.encode()) == (FAILURE, message)
 
 
 @pytest.mark.parametrize(

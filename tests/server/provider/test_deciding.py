@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -223,6 +224,12 @@ def test_a_score_is_within_the_levels(score: Any, what: str) -> None:
 def test_the_ends_of_the_levels_are_scores(score: float) -> None:
     found = project_decisions(changed("urgency", score=score), QUESTIONS)
     assert found.answers["urgency"]["score"] == score
+
+
+def test_a_question_of_no_known_type_is_a_fault_of_ours() -> None:
+    questions: Any = {"q": SimpleNamespace(type="dream")}
+    with pytest.raises(AssertionError):
+        project_decisions(body({"q": {"type": "dream"}}), questions)
 
 
 def coherent(questions: dict[str, Question], data: st.DataObject) -> dict[str, Any]:

@@ -301,7 +301,7 @@ def _sent(parsed: Operation) -> tuple[Capability, Document] | None:
             return None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(body=documents)
 def test_all_that_a_caller_says_goes_upstream_as_it_came(body: dict[str, Any]) -> None:
     parsed = parse_operation(raw(body))
@@ -318,7 +318,7 @@ def test_all_that_a_caller_says_goes_upstream_as_it_came(body: dict[str, Any]) -
                 assert sent["questions"][name]["criteria"] == question.criteria
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=40)
 @given(body=documents, name=st.sampled_from(sorted(DECLARED)))
 def test_whatever_resolves_can_be_sent(body: dict[str, Any], name: str) -> None:
     # With and without the name: without it more of what is drawn resolves.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -113,6 +114,18 @@ async def test_names_types_and_labels(fresh: RunningRouter) -> None:
         s.labels["le"] for s in told["pumas_operation_duration_seconds"].samples if "le" in s.labels
     ]
     assert (buckets[0], buckets[-2:]) == ("0.005", ["300.0", "+Inf"])
+
+
+async def test_the_page_for_operators_names_each_metric_and_label() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+    rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `pumas_")}
+    assert {name.removesuffix("_total") for name in rows} == set(GOLDEN)
+    for name, row in rows.items():
+        kind, labels = GOLDEN[name.removesuffix("_total")]
+        assert name.endswith("_total") is (kind == "counter")
+        _, _, told, *_ = [cell.strip() for cell in row.strip("|").split("|")]
+        assert f"| {kind} |" in row
+        assert set(told.replace("`", "").split()) == labels
 
 
 async def test_an_unused_router_tells_its_levels(fresh: RunningRouter) -> None:

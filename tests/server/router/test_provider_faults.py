@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from support.routers import SHARED_LOOP, RunningRouter, chat_operation, records
+from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_RESPONSE_BYTES
+from pumas_server.contract.errors import Code, ContractError
+from pumas_server.contract.results import delta_record, failed_record
+from pumas_server.router.contract_api import _send_deltas
+from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.sessions import Session
+from support.routers import SHARED_LOOP, RunningRouter, chat_operation
 from support.upstream import DONE, Conversation, Script, ScriptedUpstream, chat, event, say_hello
 
 pytestmark = SHARED_LOOP
@@ -176,19 +182,22 @@ async def test_case_64_more_than_32_mib(
     assert len(upstream.seen) == 1
 
 
-async def test_the_bound_of_a_stream_counts_our_records_too(
-    router: RunningRouter, upstream: ScriptedUpstream
-) -> None:
-    """Records are longer than the events they come from: here 10 MiB become more than 32 MiB."""
-    event_ = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
-    upstream.script = streams(*[event_ * 1000] * 190, STOP, DONE)
-    _, _, raw = await router.post(
-        "/v1/model-operations", chat_operation(stream=True, request_id="r" * 128)
-    )
-    assert 33_500_000 < len(raw) <= 33_554_432
-    assert b"event: completed" not in raw
-    kind, failed = records(raw[raw.index(b"event: failed") :])[0]
-    assert (kind, failed["error"]["code"]) == ("failed", "response_limit")
+async def test_the_bound_of_a_stream_counts_our_records_too() -> None:
+    """Records are longer than the events they come from; a `failed` record still has room."""
+    sent: list[bytes] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["body"])
+
+    record = OperationRecord("/r", Session(), "p")
+    size = len(delta_record("r1", "x"))
+    record.response_bytes = MAX_RESPONSE_BYTES - FAILED_RECORD_RESERVE - 2 * size
+    with pytest.raises(ContractError) as fault:
+        await _send_deltas("r1", ["x"] * 3, record, send)
+    assert fault.value.code is Code.RESPONSE_LIMIT
+    assert b"".join(sent).count(b"event: delta") == 2
+    longest = ContractError(Code.INVALID_PROVIDER_RESULT, "x" * 500)
+    assert len(failed_record("r" * 128, longest)) <= FAILED_RECORD_RESERVE
 
 
 async def test_a_short_text_of_many_events_over_32_mib(
