@@ -46,8 +46,10 @@ def await_models(step: Step) -> None:
 
         def all_serve() -> bool:
             rows = client.get("http://127.0.0.1:8080/v1/served-models").json()["models"]
-            offers = [{c["availability"]["state"] for c in row["capabilities"]} for row in rows]
-            return sum("available" in states for states in offers) == wanted
+            offers: list[set[str]] = [
+                {c["availability"]["state"] for c in row["capabilities"]} for row in rows
+            ]
+            return wanted == sum("available" in states for states in offers)
 
         until(all_serve, f"all {wanted} models of `{step.command}`", 120)
 

@@ -163,7 +163,7 @@ def test_errors_raise_what_they_mean(
     outcome: str,
 ) -> None:
     """Each is asked once, also what cannot have had an effect: it would be refused again."""
-    asked: list[httpx.Request] = []
+    asked: list[Any] = []
     client._client.event_hooks = {"request": [asked.append]}
     try:
         with pytest.raises(error) as raised:
@@ -178,35 +178,33 @@ def test_errors_raise_what_they_mean(
 
 @asynccontextmanager
 async def before_a_provider(
-    script: Any, *, retries: int = 2
+    script: Any,
 ) -> AsyncIterator[tuple[openai.AsyncOpenAI, ScriptedUpstream, RunningRouter]]:
     """The client, with its own default of retries, a router, and a provider that counts."""
     async with (
         ScriptedUpstream(script).serving() as upstream,
         running_router(external(upstream.url)) as running,
-        openai.AsyncOpenAI(
-            base_url=f"http://127.0.0.1:{running.port}/v1", api_key="any", max_retries=retries
-        ) as client,
+        openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{running.port}/v1", api_key="any") as client,
     ):
         yield client, upstream, running
 
 
-def test_the_client_retries_unless_it_is_told_not_to() -> None:
+async def test_the_client_retries_unless_it_is_told_not_to() -> None:
     """Else the tests below prove nothing."""
-    asked: list[str] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
-        headers = {"retry-after-ms": "1"}
-        return httpx.Response(500, json={"error": {"message": "no"}}, headers=headers)
+    async def fail(talk: Conversation) -> None:
+        await talk.send(
+            b"HTTP/1.1 500 X\r\nretry-after-ms: 1\r\ncontent-type: application/json\r\n"
+            b"content-length: 2\r\n\r\n{}"
+        )
 
-    transport = httpx.Client(transport=httpx.MockTransport(answer))
-    with (
-        openai.OpenAI(base_url="http://x/v1", api_key="any", http_client=transport) as client,
-        pytest.raises(openai.InternalServerError),
+    async with (
+        ScriptedUpstream(fail).serving() as upstream,
+        openai.AsyncOpenAI(base_url=f"{upstream.url}/v1", api_key="any") as client,
     ):
-        client.chat.completions.create(model="m", messages=HI)
-    assert len(asked) == 3
+        with pytest.raises(openai.InternalServerError):
+            await client.chat.completions.create(model="m", messages=HI)
+        assert len(upstream.seen) == 3
 
 
 @pytest.mark.parametrize("status", [400, 404, 408, 409, 429, 500, 502, 503, 504])
@@ -277,9 +275,9 @@ async def test_an_alias_under_two_profiles_is_a_conflict_and_asked_once() -> Non
         running_router(external(upstream.url), external(upstream.url, profile="other")) as running,
         openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{running.port}/v1", api_key="any") as client,
     ):
-        asked: list[httpx.Request] = []
+        asked: list[Any] = []
 
-        async def note(request: httpx.Request) -> None:
+        async def note(request: Any) -> None:
             asked.append(request)
 
         client._client.event_hooks["request"].append(note)

@@ -214,8 +214,8 @@ def test_a_stock_engine_decides_and_nothing_else(neighbours: Neighbours) -> None
     assert given["answers"] == own["answers"]
     text = neighbours.operate("dec", "text", {"kind": "text", "text": "a"})
     assert (text.status_code, text.json()["error"]["code"]) == (422, "unsupported_modality")
-    asked = b'{"model": "dec", "messages": [{"role": "user", "content": "a"}]}'
-    openai = neighbours.post("/v1/chat/completions", asked)
+    chat = b'{"model": "dec", "messages": [{"role": "user", "content": "a"}]}'
+    openai = neighbours.post("/v1/chat/completions", chat)
     assert openai.json()["error"]["code"] == "endpoint_unavailable"
 
 

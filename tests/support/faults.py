@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
+from pumas_server.router import workers
 from pumas_server.router.settings import RouterSettings
 from support.calls import REQUEST_ID, SAID, Call, Framing, raw_answer
 from support.routers import TEST_SETTINGS, RunningRouter, external, records, running_router
@@ -166,7 +168,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(settings: RouterSettings = TEST_SETTINGS) -> AsyncIterator[Bench]:
-    """Serve one."""
+    """Serve one. The provider is asked once what it is: a busy machine must not make it silent."""
     async with AsyncExitStack() as provider:
         upstream = await provider.enter_async_context(ScriptedUpstream(models=_LISTING).serving())
         models = (
@@ -175,7 +177,8 @@ async def bench(settings: RouterSettings = TEST_SETTINGS) -> AsyncIterator[Bench
             external(upstream.url, "rank", "text-ranking"),
             external(upstream.url, "decide", None, model="decider"),
         )
-        async with running_router(*models, settings=settings) as running:
-            made = Bench(running, upstream, provider)
-            upstream.script = made.answer
-            yield made
+        with patch.multiple(workers, _ASK_SECONDS=60, EXTERNAL_SECONDS=3600):
+            async with running_router(*models, settings=settings) as running:
+                made = Bench(running, upstream, provider)
+                upstream.script = made.answer
+                yield made
