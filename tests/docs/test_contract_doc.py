@@ -49,7 +49,7 @@ def await_models(step: Step) -> None:
             offers: list[set[str]] = [
                 {c["availability"]["state"] for c in row["capabilities"]} for row in rows
             ]
-            return wanted == sum("available" in states for states in offers)
+            return bool(wanted == sum("available" in states for states in offers))
 
         until(all_serve, f"all {wanted} models of `{step.command}`", 120)
 

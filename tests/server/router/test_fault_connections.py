@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -110,7 +111,7 @@ async def test_a_provider_that_dies_with_the_request_unread(alone: Bench) -> Non
         for _ in CALLS:
             connection, _ = await asyncio.wait_for(loop.sock_accept(listener), 5)
             with connection:
-                await eventually(lambda c=connection: _sent(c), "the request has come")
+                await eventually(partial(_sent, connection), "the request has come")
         answers = await asked
     for call, answer in zip(CALLS, answers, strict=True):
         assert (answer.status, answer.code) == (502, "transport_lost"), call.name
