@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models check format test bench generate fresh clean
+.PHONY: help install run models check format test bench generate fresh clean cluster cluster-down test-cluster
 
 # The example that `make run` serves, and what it is asked.
 PORT ?= 8080
@@ -16,7 +16,7 @@ TINY := .cache/models/tiny-embed.gguf
 PROMPT ?= The capital of France is
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv with the pinned dependencies and the `pumas` command
 
@@ -67,5 +67,16 @@ generate: install ## write the generated files: CRDs, OpenAPI, the chart's copie
 fresh: ## all of it again, from a clone of what is committed in an empty home folder
 	@scripts/fresh.sh
 
+cluster: ## bring up a single-node Kubernetes (Linux, root), or use the one KUBECONFIG names
+	@tests/cluster/up.sh
+
+cluster-down: ## remove that cluster wholly
+	@tests/cluster/down.sh
+
+test-cluster: install ## tests on a real Kubernetes; removes its cluster at the end
+	@$(PYTEST) tests/cluster -n 2 --dist loadgroup
+	@$(PYTEST) tests/cluster/last
+
 clean: ## remove what the other verbs made
+	@tests/cluster/down.sh >/dev/null
 	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .hypothesis

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.groups import GroupsOfFiles
 from support.tiny_models import build_tiny_models
 
 
@@ -15,3 +17,9 @@ def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny-models")
     build_tiny_models(folder)
     return folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsOfFiles | None:
+    """See `support.groups`."""
+    return GroupsOfFiles(config, log) if config.getvalue("dist") == "loadgroup" else None

@@ -10,7 +10,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +44,10 @@ class ServeOptions:
     once: bool = False
 
 
+#: The exit status after a second signal, as a shell says it of an interrupted command.
+_IMPATIENT = 128 + signal.SIGINT
+
+
 class CannotServe(Exception):
     """One sentence for the terminal: what is wrong and what to do."""
 
@@ -58,8 +62,9 @@ def serve(options: ServeOptions) -> int:
             f"Port {options.port} of {options.host} cannot be used ({error.strerror}); "
             "stop what uses it, or choose another with --port."
         ) from None
-    with listener:
+    with listener, suppress(asyncio.CancelledError):
         return asyncio.run(_serve(options, manifests, listener))
+    return _IMPATIENT
 
 
 async def _serve(options: ServeOptions, manifests: Manifests, listener: socket.socket) -> int:

@@ -14,7 +14,7 @@ import pytest
 from pumas_crds.vocabulary import EngineMode, Reason, Task
 from pumas_local.inspect_file import FileReport, inspect_file, render_json
 from pumas_server.capabilities.rows import ROW_OF
-from pumas_server.contract.descriptors import Available
+from pumas_server.contract.descriptors import Available, UnavailableReason
 from pumas_server.contract.words import Capability
 from support import crafted_gguf as crafted
 from support.inspection import HOSTILE, hostile_file, printed, run, unprintable
@@ -42,10 +42,12 @@ def expected(offered: set[Capability]) -> dict[Capability, str]:
     return {
         capability: (
             row.missing
-            if not row.adapter
-            else "available"
-            if capability in offered
+            if row.missing is UnavailableReason.UNQUALIFIED_AUDIO_RUNTIME
             else "model_task_mismatch"
+            if capability not in offered
+            else "available"
+            if row.adapter
+            else row.missing
         )
         for capability, row in ROW_OF.items()
     }
@@ -206,7 +208,7 @@ def test_json(tiny_models: Path) -> None:
     assert [entry["capability"] for entry in capabilities] == list(ROW_OF)
     assert capabilities[3]["availability"] == {
         "state": "unavailable",
-        "reason": "unsupported_adapter",
+        "reason": "model_task_mismatch",
     }
     assert body == {
         "mode": "embed",

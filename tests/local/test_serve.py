@@ -17,9 +17,9 @@ from support.worker import until
 
 MODES = {
     "tiny-chat": (["text"], {"chat_generation", "text_generation"}, 2048),
-    "tiny-embed": (["vector"], set(), 512),
-    "tiny-rerank": (["json"], set(), 512),
-    "tiny-decision": (["json"], set(), 1024),
+    "tiny-embed": (["vector"], {"text_embedding"}, 512),
+    "tiny-rerank": (["json"], {"rerank"}, 512),
+    "tiny-decision": (["json"], {"decision"}, 1024),
 }
 
 
@@ -102,10 +102,10 @@ def test_finite_and_streamed_answers(tmp_path: Path, tiny_models: Path) -> None:
             capability="rerank",
             output="relevance_scores",
             options=None,
-            input={"kind": "rerank", "what": ["is", "inside"], "stays": "unread"},
+            input={"kind": "rerank", "query": "a", "documents": ["b"]},
         )
         assert later.status_code == 503
-        assert "unsupported_adapter" in later.json()["error"]["message"]
+        assert "model_task_mismatch" in later.json()["error"]["message"]
         assert serving.end() == 0
         lines = serving.operations()
     assert [line["code"] for line in lines] == [

@@ -1,20 +1,21 @@
-"""Operations as callers write them: the base of the handed cases, and all that are well-formed."""
+"""Operations as callers write them: the base of the handed cases, and full inputs and options."""
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
-from hypothesis import strategies as st
-
+from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.registry import parse_operation
-from pumas_server.contract.request import UNREAD_INPUTS, UNREAD_OPTIONS, UNREAD_PARTS, Operation
-from pumas_server.contract.words import Capability, Output, SemanticTask
+from pumas_server.contract.request import Operation
+
+Document = dict[str, Any]
 
 
-def document(**changes: Any) -> dict[str, Any]:
+def document(**changes: Any) -> Document:
     """The base operation with members replaced; `...` leaves one out."""
-    body: dict[str, Any] = {
+    body: Document = {
         "contract_version": 1,
         "request_id": "r1",
         "model": "llm",
@@ -27,19 +28,25 @@ def document(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not ...}
 
 
-def with_options(**members: Any) -> dict[str, Any]:
-    """The base operation with text options."""
-    return document(options={"kind": "text_generation", **members})
+def with_options(kind: str = "text_generation", **members: Any) -> Document:
+    """The base operation with options of that kind."""
+    return document(options={"kind": kind, **members})
 
 
-def with_content(content: Any, role: str = "user") -> dict[str, Any]:
+def with_content(content: Any, role: str = "user") -> Document:
     """The base operation with one message of this content."""
     return with_messages([{"role": role, "content": content}])
 
 
-def with_messages(messages: Any) -> dict[str, Any]:
+def with_messages(messages: Any) -> Document:
     """The base operation with these messages."""
     return document(input={"kind": "messages", "messages": messages})
+
+
+def with_input(kind: str, **members: Any) -> Document:
+    """The base operation with the full input of that kind, members replaced; `...` drops one."""
+    changed = {**INPUTS[kind], **members}
+    return document(input={name: value for name, value in changed.items() if value is not ...})
 
 
 def raw(body: Any) -> bytes:
@@ -52,66 +59,117 @@ def operation(**changes: Any) -> Operation:
     return parse_operation(raw(document(**changes)))
 
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-_texts = st.text(alphabet=st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
-    lambda text: text.strip() != ""
-)
-_unread_inside = st.dictionaries(
-    st.sampled_from(["texts", "data_base64", "questions"]),
-    st.one_of(st.none(), st.integers(), st.text(alphabet="ab"), st.lists(st.booleans())),
-    max_size=2,
-)
+def refused(body: Any) -> str:
+    """What a caller is told who sends `body`; the fixed beginning is cut off."""
+    try:
+        parsed = parse_operation(raw(body))
+    except ContractError as error:
+        assert error.code is Code.INVALID_REQUEST, error.code
+        assert error.request_id == "r1" or body.get("request_id") != "r1"
+        beginning, _, rest = error.message.partition("request does not match the contract: ")
+        assert beginning == ""
+        assert rest.isprintable()
+        return rest
+    raise AssertionError(f"it was taken: {parsed!r}")
 
 
-def _unread(kinds: frozenset[str]) -> st.SearchStrategy[dict[str, Any]]:
-    kind = st.sampled_from(sorted(kinds))
-    return st.builds(lambda kind, inside: {**inside, "kind": kind}, kind, _unread_inside)
+def image(**changes: Any) -> Document:
+    """An image as a decision holds it."""
+    return {"encoding": "png", "data_base64": "iVBORw0KGgo=", **changes}
 
 
-_parts = st.one_of(
-    st.fixed_dictionaries({"kind": st.just("text"), "text": _texts}), _unread(UNREAD_PARTS)
-)
-_messages = st.fixed_dictionaries(
-    {
-        "role": st.sampled_from(["system", "user", "assistant"]),
-        "content": st.one_of(_texts, st.lists(_parts, min_size=1, max_size=3)),
+def image_part(**changes: Any) -> Document:
+    """An image in a message."""
+    return {"kind": "image", **image(**changes)}
+
+
+def clip(
+    encoding: str = "pcm_s16le", rate: int = 16_000, channels: int = 1, count: int = 3
+) -> Document:
+    """A silent clip, whose bytes are as many as it says."""
+    width = 2 if encoding == "pcm_s16le" else 4
+    return {
+        "encoding": encoding,
+        "sample_rate_hz": rate,
+        "channels": channels,
+        "sample_count": count,
+        "data_base64": base64.b64encode(bytes(count * channels * width)).decode(),
     }
-)
-_inputs = st.one_of(
-    st.fixed_dictionaries({"kind": st.just("text"), "text": _texts}),
-    st.fixed_dictionaries(
-        {"kind": st.just("messages"), "messages": st.lists(_messages, min_size=1, max_size=3)}
-    ),
-    _unread(UNREAD_INPUTS),
-)
-_options = st.one_of(
-    st.fixed_dictionaries(
-        {"kind": st.just("text_generation")},
-        optional={
-            "max_tokens": st.one_of(st.none(), st.integers(1, 4_294_967_295)),
-            "temperature": st.one_of(st.none(), st.integers(0, 2), st.floats(0, 2)),
-            "top_p": st.one_of(st.none(), st.integers(0, 1), st.floats(0, 1)),
-        },
-    ),
-    _unread(UNREAD_OPTIONS),
-)
 
-#: Every well-formed document of contract v1.
-documents: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "contract_version": st.just(1),
-        "request_id": st.text(alphabet=_LETTERS + ":", min_size=1, max_size=128),
-        "model": st.text(alphabet=_LETTERS + "/:@+ é", min_size=1, max_size=64).map(
-            lambda text: text.strip() or "m"
-        ),
-        "input": _inputs,
-        "output": st.sampled_from([output.value for output in Output]),
+
+def audio_part(**changes: Any) -> Document:
+    """A clip in a message."""
+    return {"kind": "audio", **clip(), **changes}
+
+
+def text_part(text: str = "what is it?") -> Document:
+    """A piece of text in a message."""
+    return {"kind": "text", "text": text}
+
+
+QUESTIONS: Document = {
+    "route": {
+        "type": "choice",
+        "instructions": "Which team?",
+        "criteria": {"billing": None, "shipping": "parcels"},
     },
-    optional={
-        "profile": st.one_of(st.none(), st.text(alphabet=_LETTERS, min_size=1, max_size=16)),
-        "capability": st.sampled_from([capability.value for capability in Capability]),
-        "semantic_task": st.one_of(st.none(), st.sampled_from([t.value for t in SemanticTask])),
-        "options": st.one_of(st.none(), _options),
-        "stream": st.booleans(),
+    "urgency": {
+        "type": "score",
+        "instructions": "How urgent?",
+        "criteria": ["can wait", "today"],
     },
-)
+    "refund": {
+        "type": "noul",
+        "instructions": "Is a refund requested?",
+        "criteria": {"true": "money back", "false": "anything else"},
+    },
+}
+
+#: One input of each kind, with every member that the kind has.
+INPUTS: dict[str, Document] = {
+    "text": {"kind": "text", "text": "Hello"},
+    "text_batch": {"kind": "text_batch", "texts": ["one", "two"]},
+    "messages": {
+        "kind": "messages",
+        "messages": [
+            {"role": "system", "content": "be short"},
+            {"role": "user", "content": [text_part(), image_part(), audio_part()]},
+            {"role": "assistant", "content": [text_part("a cat")]},
+        ],
+    },
+    "image_messages": {
+        "kind": "image_messages",
+        "messages": [
+            {"role": "user", "content": "look"},
+            {"role": "user", "content": [image_part(encoding="jpeg"), text_part()]},
+        ],
+    },
+    "image": image_part(),
+    "content_batch": {
+        "kind": "content_batch",
+        "items": [{"parts": [text_part(), image_part(), audio_part()]}, {"parts": [text_part()]}],
+    },
+    "decision": {
+        "kind": "decision",
+        "state": {"note": ["charged twice", 2, None]},
+        "questions": QUESTIONS,
+        "images": [image()],
+        "audio": [clip("pcm_f32le", channels=2)],
+    },
+    "rerank": {"kind": "rerank", "query": "pandas", "documents": ["a bear", "a tree"]},
+    "audio": audio_part(),
+}
+
+#: Options of each kind, with every member that the kind has.
+OPTIONS: dict[str, Document] = {
+    "text_generation": {"kind": "text_generation", "max_tokens": 8, "temperature": 1, "top_p": 0.5},
+    "embeddings": {"kind": "embeddings", "dimensions": 4},
+    "image_generation": {"kind": "image_generation", "width": 16, "height": 12, "seed": 7},
+    "decision": {"kind": "decision"},
+    "rerank": {"kind": "rerank", "top_n": 2},
+    "audio_transcription": {
+        "kind": "audio_transcription",
+        "language": "en",
+        "max_output_tokens": 512,
+    },
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from yarl import URL
 
 from pumas_crds.served_model import ServedModel
 from pumas_server.router.app import Router
+from pumas_server.router.catalog import Catalog
 from pumas_server.router.listener import listen
 from pumas_server.router.server import serving
 from pumas_server.router.settings import RouterSettings
@@ -119,6 +120,11 @@ class RunningRouter:
             writer.transport.abort()
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+    async def until(self, holds: Callable[[Catalog], bool]) -> Catalog:
+        """The first catalogue of which `holds` is true."""
+        async with asyncio.timeout(5):
+            return await self.router.workers.until(holds)
 
     async def idle(self) -> None:
         """Wait until no session is open; then no permit may be left."""

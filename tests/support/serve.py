@@ -20,6 +20,8 @@ import psutil
 from support.worker import is_running, until
 
 PUMAS = Path(sys.executable).with_name("pumas")
+#: Starting takes seconds of CPU, which is long where test processes compete for it.
+_PATIENCE_SECONDS = 60
 _API = "serving.pumas.dev/v1alpha1"
 
 
@@ -61,7 +63,7 @@ class Serving:
             found = [line for line in self.out if line.startswith("Pumas serves on ")]
             return found[0].split()[3] if found else None
 
-        return until(look, "the line that says where it serves")
+        return until(look, "the line that says where it serves", _PATIENCE_SECONDS)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The served models by alias."""
@@ -75,7 +77,7 @@ class Serving:
             row = self.rows().get(alias, {})
             return row if all(row.get(k) == v for k, v in members.items()) else None
 
-        return until(look, f"{alias} with {members}", 40)
+        return until(look, f"{alias} with {members}", _PATIENCE_SECONDS)
 
     def until_available(self, alias: str, capability: str) -> dict[str, Any]:
         """The row once the capability is available."""
@@ -90,7 +92,7 @@ class Serving:
                 None,
             ),
             f"{capability} of {alias}",
-            40,
+            _PATIENCE_SECONDS,
         )
 
     def operate(self, **members: Any) -> httpx.Response:

@@ -68,12 +68,12 @@ class _Model:
         self.writer.close()
 
 
-def build_chat(path: Path, *, template: bool = True) -> None:
-    """A decoder that generates random bytes."""
+def build_chat(path: Path, *, template: bool = True, context: int = 2048) -> None:
+    """A decoder that generates random bytes; with a large context, for a long time."""
     tokens = [*_byte_tokens(), "<|im_start|>", "<|im_end|>", "<s>", "th"]
     model = _Model(path, "llama", seed=0)
     writer = model.writer
-    writer.add_context_length(2048)
+    writer.add_context_length(context)
     _add_shape(writer)
     writer.add_head_count_kv(HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
@@ -101,7 +101,9 @@ def build_chat(path: Path, *, template: bool = True) -> None:
     model.write()
 
 
-def build_encoder(path: Path, pooling: gguf.PoolingType, *, head: bool = True) -> None:
+def build_encoder(
+    path: Path, pooling: gguf.PoolingType, *, head: bool = True, context: int = 512
+) -> None:
     """An encoder that embeds, or with rank pooling reranks; without `head` its scores are void."""
     rank = pooling is gguf.PoolingType.RANK
     letters = "abcdefghijklmnopqrstuvwxyz0123456789.,?!'-"
@@ -109,7 +111,7 @@ def build_encoder(path: Path, pooling: gguf.PoolingType, *, head: bool = True) -
     tokens = [*special, *("\u2581" + letter for letter in letters), *letters]
     model = _Model(path, "bert", seed=1)
     writer = model.writer
-    writer.add_context_length(512)
+    writer.add_context_length(context)
     _add_shape(writer)
     writer.add_layer_norm_eps(1e-12)
     writer.add_causal_attention(False)
@@ -129,7 +131,7 @@ def build_encoder(path: Path, pooling: gguf.PoolingType, *, head: bool = True) -
         writer.add_array("bert.classifier.output_labels", ["LABEL_0"])
     model.noise("token_embd.weight", len(tokens), WIDTH, deviation=1.0)
     model.noise("token_types.weight", 2, WIDTH, deviation=0.3)
-    model.noise("position_embd.weight", 512, WIDTH, deviation=0.3)
+    model.noise("position_embd.weight", context, WIDTH, deviation=0.3)
     model.ones("token_embd_norm.weight", WIDTH)
     model.zeros("token_embd_norm.bias", WIDTH)
     for block in (f"blk.{i}" for i in range(LAYERS)):

@@ -174,7 +174,7 @@ class ScriptedUpstream:
         self.uses.append(0)
         try:
             while True:
-                request = await _read_request(reader, self.reads_bodies)
+                request = await _read_request(reader, lambda: self.reads_bodies)
                 if request is None:
                     return
                 if request.method == "GET":
@@ -202,7 +202,7 @@ class ScriptedUpstream:
             writer.close()
 
 
-async def _read_request(reader: asyncio.StreamReader, with_body: bool) -> Seen | None:
+async def _read_request(reader: asyncio.StreamReader, with_body: Callable[[], bool]) -> Seen | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -210,6 +210,6 @@ async def _read_request(reader: asyncio.StreamReader, with_body: bool) -> Seen |
     first, *lines = head.split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines if line)}
-    length = int(headers.get("content-length", "0")) if with_body else 0
+    length = int(headers.get("content-length", "0")) if with_body() else 0
     body = await reader.readexactly(length)
     return Seen(method, path, headers, body)

@@ -111,13 +111,20 @@ def _descriptor(row: Row, offered: frozenset[Capability] | None, facts: Facts) -
 def _unavailable(
     row: Row, offered: frozenset[Capability] | None, facts: Facts
 ) -> UnavailableReason | None:
-    """The first question that is answered with no (notes §1.2)."""
+    """The first question that is answered with no.
+
+    What a model is for comes before what this release can do: a request for what the model never
+    does is unsupported and not unavailable, before and after the adapter is built. Only audio is
+    withheld from all models alike (*Endpoints*).
+    """
+    if row.missing is UnavailableReason.UNQUALIFIED_AUDIO_RUNTIME:
+        return row.missing
+    if offered is not None and row.capability not in offered:
+        return UnavailableReason.MODEL_TASK_MISMATCH
     if not row.adapter:
         return row.missing
     if offered is None:
         return UnavailableReason.UNKNOWN_MODEL_TASK
-    if row.capability not in offered:
-        return UnavailableReason.MODEL_TASK_MISMATCH
     if not facts.ready or not facts.modalities.input:
         return UnavailableReason.RUNTIME_UNAVAILABLE
     return None

@@ -125,8 +125,9 @@ def _unavailable(candidates: Sequence[Descriptor]) -> ContractError:
 
 
 def _input(operation: Operation) -> str:
-    media = sorted(operation.input.modalities() - {"text"})
-    return operation.input.kind + (f" with {' and '.join(media)}" if media else "")
+    kind = operation.input.kind
+    media = sorted(operation.input.modalities() - {"text", kind})
+    return kind + (f" with {' and '.join(media)}" if media else "")
 
 
 def _narrowing(operation: Operation) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pumas_server.contract.bounds import TRANSCRIPTION_TOKENS
 from pumas_server.contract.descriptors import OptionBound, UnavailableReason
 from pumas_server.contract.words import Capability, Format, OptionsKind, Output, SemanticTask
 
@@ -100,7 +101,13 @@ ROWS: tuple[Row, ...] = (
         produces=("text",),
         options=OptionsKind.AUDIO_TRANSCRIPTION,
         missing=UnavailableReason.UNQUALIFIED_AUDIO_RUNTIME,
-        fixed_bounds=(OptionBound(option="max_output_tokens", minimum=512, maximum=512),),
+        fixed_bounds=(
+            OptionBound(
+                option="max_output_tokens",
+                minimum=TRANSCRIPTION_TOKENS,
+                maximum=TRANSCRIPTION_TOKENS,
+            ),
+        ),
     ),
     Row(
         Capability.AUDIO_CLASSIFICATION,

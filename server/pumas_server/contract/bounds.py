@@ -24,3 +24,6 @@ TOP_P_MAX = 1
 SAMPLE_RATE_MIN = 8_000
 SAMPLE_RATE_MAX = 192_000
 AUDIO_SECONDS_MAX = 30
+
+#: Transcription generates up to this many tokens; no other number can be asked for.
+TRANSCRIPTION_TOKENS = 512

@@ -42,7 +42,9 @@ _NEEDS = {
     "float_type": "needs to be a number",
     "bool_type": "needs to be true or false",
     "list_type": "needs to be a list",
+    "dict_type": "needs to be an object",
     "model_type": "needs to be an object",
+    "string_too_short": "is empty",
 }
 
 
@@ -69,7 +71,8 @@ def _sentence(detail: ErrorDetails) -> str:
         case "less_than_equal":
             return f"{quoted(place)} needs to be at most {_plain(context['le'])}"
         case "too_short":
-            return f"{quoted(place)} needs at least {context['min_length']} item"
+            least = context["min_length"]
+            return f"{quoted(place)} needs at least {least} item{'s' if least > 1 else ''}"
         case "string_pattern_mismatch":
             pattern = context["pattern"].removeprefix("^").removesuffix(END)
             return f"{quoted(place)} needs to match {pattern}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Tag, model_validator
+from pydantic.config import JsonDict
 
 from pumas_server.contract.complaint import Complaint, tag
 from pumas_server.contract.messages import Messages, all_parts
@@ -66,10 +67,24 @@ class MessagesInput(Strict):
         return frozenset({"text", *media})
 
 
+#: At least one message holds an image, as JSON Schema says it.
+_HOLDS_AN_IMAGE: JsonDict = {
+    "contains": {
+        "properties": {
+            "content": {
+                "type": "array",
+                "contains": {"properties": {"kind": {"const": "image"}}},
+            }
+        }
+    }
+}
+
+
 class ImageMessagesInput(MessagesInput):
     """A conversation with at least one image."""
 
     kind: Literal["image_messages"]  # type: ignore[assignment]
+    messages: Annotated[Messages, Field(json_schema_extra=_HOLDS_AN_IMAGE)]
 
     @model_validator(mode="after")
     def _shows_an_image(self) -> Self:
@@ -118,9 +133,9 @@ class DecisionInput(Strict):
 
     kind: Literal["decision"]
     state: Any
-    questions: Annotated[dict[str, Question], Field(min_length=1)]
-    images: list[Image] | None = None
-    audio: list[Clip] | None = None
+    questions: Annotated[dict[str, Question], Field(min_length=1, fail_fast=True)]
+    images: Annotated[list[Image], Field(fail_fast=True)] | None = None
+    audio: Annotated[list[Clip], Field(fail_fast=True)] | None = None
 
     def format(self) -> Format:
         """See the module."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic.config import JsonDict
 
 from pumas_server.contract.complaint import Complaint, tag
 from pumas_server.contract.parts import Part, Parts, TextPart
@@ -16,8 +17,19 @@ def _content_tag(value: Any) -> str:
     return tag("parts" if isinstance(value, list | tuple) else "string")
 
 
+#: Media are for users only, as JSON Schema says it.
+_TEXT_UNLESS_OF_USER: JsonDict = {
+    "if": {"properties": {"role": {"enum": ["system", "assistant"]}}},
+    "then": {
+        "properties": {"content": {"items": {"properties": {"kind": {"const": "text"}}}}},
+    },
+}
+
+
 class Message(Strict):
     """One turn of a conversation."""
+
+    model_config = ConfigDict(json_schema_extra=_TEXT_UNLESS_OF_USER)
 
     role: Literal["system", "user", "assistant"]
     content: Annotated[

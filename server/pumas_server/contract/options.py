@@ -6,11 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from pumas_server.contract.bounds import TEMPERATURE_MAX, TOP_P_MAX, U32_MAX
+from pumas_server.contract.bounds import TEMPERATURE_MAX, TOP_P_MAX, TRANSCRIPTION_TOKENS, U32_MAX
 from pumas_server.contract.complaint import tag
 from pumas_server.contract.records import Strict, by_kind
 
 Count = Annotated[int, Field(ge=1, le=U32_MAX)]
+
+Language = Literal[
+    "en", "de", "fr", "it", "es", "pt", "el", "nl", "pl", "vi", "zh", "ar", "ja", "ko"
+]
 
 
 class TextOptions(Strict):
@@ -57,8 +61,10 @@ class AudioOptions(Strict):
     """Reserved for transcription."""
 
     kind: Literal["audio_transcription"]
-    language: str | None = None
-    max_output_tokens: Count | None = None
+    language: Language | None = None
+    max_output_tokens: (
+        Annotated[int, Field(ge=TRANSCRIPTION_TOKENS, le=TRANSCRIPTION_TOKENS)] | None
+    ) = None
 
 
 Options = Annotated[

@@ -47,7 +47,14 @@ class Clip(Strict):
     encoding: Literal["pcm_s16le", "pcm_f32le"]
     sample_rate_hz: Annotated[int, Field(ge=SAMPLE_RATE_MIN, le=SAMPLE_RATE_MAX)]
     channels: Annotated[int, Field(ge=1, le=2)]
-    sample_count: Annotated[int, Field(ge=1, le=U32_MAX)]
+    sample_count: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=U32_MAX,
+            json_schema_extra={"maximum": AUDIO_SECONDS_MAX * SAMPLE_RATE_MAX},
+        ),
+    ]
     data_base64: Base64
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ class Choice(Strict):
 
     type: Literal["choice"]
     instructions: Text
-    criteria: Annotated[dict[str, str | None], Field(min_length=1)]
+    criteria: Annotated[dict[str, str | None], Field(min_length=1, fail_fast=True)]
     """Option to description, or null."""
 
 

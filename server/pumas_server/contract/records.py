@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from pumas_server.contract.complaint import Complaint, tag, unknown_field
 
@@ -32,6 +41,11 @@ class Strict(BaseModel):
         return value
 
 
+#: What `str.strip` takes away, as the inside of a character class that every dialect of regular
+#: expressions reads alike; their own `\\s` differ.
+BLANKS = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+
 def _nonblank(text: str) -> str:
     if not text.strip():
         raise Complaint("is blank")
@@ -39,7 +53,11 @@ def _nonblank(text: str) -> str:
 
 
 #: Text that says something.
-Text = Annotated[str, AfterValidator(_nonblank)]
+Text = Annotated[
+    str,
+    AfterValidator(_nonblank),
+    Field(json_schema_extra={"pattern": f"[^{BLANKS}]"}),
+]
 
 
 def no_null(value: Any) -> Any:
@@ -47,6 +65,21 @@ def no_null(value: Any) -> Any:
     if value is None:
         raise Complaint("is null; leave it out instead")
     return value
+
+
+class NeverNull:
+    """Takes null out of the JSON Schema of a member that may only be absent.
+
+    `SkipJsonSchema[None]` would do the same, but makes of the member a union, whose arms pydantic
+    tries one by one and names in the findings.
+    """
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The schema of the other arm."""
+        arms: list[dict[str, Any]] = handler(schema)["anyOf"]
+        return next(arm for arm in arms if arm.get("type") != "null")
 
 
 def by_kind(*kinds: str, member: str = "kind") -> Discriminator:

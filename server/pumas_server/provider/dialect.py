@@ -69,7 +69,7 @@ def _chat(operation: Operation, model: str) -> TextCall:
     match operation.input:
         case TextInput(text=text):
             messages = [{"role": "user", "content": text}]
-        case MessagesInput() as conversation:
+        case MessagesInput() as conversation if conversation.modalities() == {"text"}:
             messages = [{"role": m.role, "content": m.text()} for m in conversation.messages]
         case _:
             raise Unsuitable(operation.input.kind)
@@ -125,14 +125,16 @@ def _rerank(operation: Operation, model: str) -> JsonCall:
 
 def _decision(operation: Operation, model: str) -> JsonCall:
     wanted = operation.input
-    if not isinstance(wanted, DecisionInput):
+    if not isinstance(wanted, DecisionInput) or wanted.modalities() != {"text"}:
         raise Unsuitable(wanted.kind)
     questions = {
-        name: question.model_dump(exclude_unset=True) for name, question in wanted.questions.items()
+        name: question.model_dump(exclude_none=True) for name, question in wanted.questions.items()
     }
+    # The engine reads null inside a state as nothing, but a state of null as none at all.
+    state = "" if wanted.state is None else wanted.state
     return JsonCall(
         DECISION_PATH,
-        _body({"model": model, "state": wanted.state, "questions": questions}),
+        _body({"model": model, "state": state, "questions": questions}),
         lambda raw: project_decisions(raw, wanted.questions),
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 from pumas_server.contract.results import EmbeddingsResult
 from pumas_server.provider.answers import incoherent, is_index, read_answer
 
-FLOAT32_MAX = 3.4028234663852886e38
+#: The least number that is infinite once rounded to a float32.
+FLOAT32_OVERFLOW = (2 - 2**-24) * 2.0**127
 
 
 def project_embeddings(raw: bytes, count: int, dimensions: int | None) -> EmbeddingsResult:
@@ -40,7 +41,7 @@ def _vector(entry: Any, position: int) -> list[float]:
     vector = entry.get("embedding")
     if not isinstance(vector, list) or not vector or not {*map(type, vector)} <= {int, float}:
         incoherent("gave an embedding that is no list of numbers")
-    if max(vector) > FLOAT32_MAX or min(vector) < -FLOAT32_MAX:
+    if max(vector) >= FLOAT32_OVERFLOW or min(vector) <= -FLOAT32_OVERFLOW:
         incoherent("gave an embedding with a value that is not finite")
     return vector
 
@@ -48,5 +49,5 @@ def _vector(entry: Any, position: int) -> list[float]:
 def _cut(vector: list[float], dimensions: int) -> list[float]:
     """The leading values at unit length; a vector of zeros stays as it is."""
     kept = vector[:dimensions]
-    length = math.sqrt(math.fsum(value * value for value in kept))
+    length = math.hypot(*kept)
     return [value / length for value in kept] if length else kept

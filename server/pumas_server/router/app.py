@@ -24,7 +24,7 @@ from pumas_server.router.discovery_api import discovery_routes
 from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
 from pumas_server.router.metrics import Metrics
-from pumas_server.router.openai_api import ROUTES, OpenAiApi, openai_error
+from pumas_server.router.openai_api import REFUSED_HEADERS, ROUTES, OpenAiApi, openai_error
 from pumas_server.router.openapi import build_openapi
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings
@@ -138,13 +138,12 @@ def _refused(request: Request, error: HTTPException) -> Response:
         case _:
             code, message = "invalid_request", str(error.detail)
     body = openai_error(error.status_code, code, message)
-    headers = dict(error.headers or {}) | {
-        "x-pumas-outcome": "not_admitted",
-        "x-should-retry": "false",
-    }
+    headers = dict(error.headers or {}) | REFUSED_HEADERS
     return Response(body, error.status_code, headers, media_type="application/json")
 
 
 async def _send_internal_error(send: Send) -> None:
     body = openai_error(500, "internal_error", "the router failed; its log says how")
-    await send_whole(send, 500, body, [JSON_HEADER, (b"x-should-retry", b"false")])
+    # How far the call had come is not known here: nobody is told that it had no effect.
+    honesty = [(b"x-pumas-outcome", b"unknown"), (b"x-should-retry", b"false")]
+    await send_whole(send, 500, body, [JSON_HEADER, *honesty])

@@ -13,7 +13,7 @@ from pumas_server.contract.descriptors import render
 from pumas_server.contract.errors import ContractError, Outcome, error_body, invalid
 from pumas_server.contract.strict_json import quoted
 from pumas_server.router.contract_api import error_headers
-from pumas_server.router.openai_api import openai_error
+from pumas_server.router.openai_api import REFUSED_HEADERS, openai_error
 from pumas_server.router.workers import Workers
 
 _READ = ["GET", "HEAD"]
@@ -57,7 +57,7 @@ def discovery_routes(workers: Workers, openapi: dict[str, Any]) -> APIRouter:
         entry = workers.catalog.openai_models.get(model_id)
         if entry is None:
             message = f"no model {quoted(model_id)} is loaded here"
-            return _json(openai_error(404, "model_not_found", message), 404)
+            return _json(openai_error(404, "model_not_found", message), 404, REFUSED_HEADERS)
         return _json(json.dumps(entry).encode())
 
     document = json.dumps(openapi).encode()
@@ -70,8 +70,8 @@ def discovery_routes(workers: Workers, openapi: dict[str, Any]) -> APIRouter:
     return routes
 
 
-def _json(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, media_type="application/json")
+def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, headers, media_type="application/json")
 
 
 def _query(raw: bytes) -> tuple[str, str | None]:

@@ -19,9 +19,6 @@ from pumas_server.contract.descriptors import Modalities
 from pumas_server.contract.words import Capability
 from pumas_server.router.source import Endpoint, ModelRecord
 
-#: llama.cpp's word for what a native decision model gives.
-DECISIONS = "decisions"
-
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -115,20 +112,6 @@ def _names(entry: Mapping[str, Any], model: str) -> bool:
     return model in names or f"{model}:latest" in names
 
 
-def _as_reported(
-    published: Modalities | None, task: Task | None, decides: bool
-) -> Modalities | None:
-    """What an engine publishes, with the result named as the contract does (*Modalities*).
-
-    llama.cpp says `text` of its embedders and rerankers too, and `decisions` where we say `json`.
-    """
-    if published is None:
-        return None
-    wanted = ("json",) if decides else _modalities_of(task).output
-    gives = wanted if wanted and "text" not in wanted else published.output
-    return Modalities(input=published.input, output=gives)
-
-
 def _published(architecture: Any) -> Modalities | None:
     if not isinstance(architecture, dict):
         return None
@@ -160,4 +143,4 @@ def _embeds(task: Task | None) -> bool:
 
 def _count(meta: Any, name: str) -> int | None:
     count = meta.get(name) if isinstance(meta, dict) else None
-    return count if isinstance(count, int) and count > 0 else None
+    return count if type(count) is int and count > 0 else None

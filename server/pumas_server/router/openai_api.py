@@ -66,6 +66,10 @@ _FORWARDED_RESPONSE_HEADERS = frozenset(
 _UNSENDABLE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
+#: What stands on a refusal that was made before any provider could see a byte.
+REFUSED_HEADERS = {"x-pumas-outcome": Outcome.NOT_ADMITTED.value, "x-should-retry": "false"}
+
+
 class RouteError(Exception):
     """A refusal of the router's own on an OpenAI route."""
 
@@ -207,11 +211,11 @@ class _Answer:
         try:
             chunk = first or await read_chunk(self.session, self.response)
             while chunk:
-                self.record.response_bytes += len(chunk)
-                if self.record.response_bytes > MAX_RESPONSE_BYTES:
+                if self.record.response_bytes + len(chunk) > MAX_RESPONSE_BYTES:
                     raise ContractError(
                         Code.RESPONSE_LIMIT, f"over the limit of {MAX_RESPONSE_BYTES} bytes"
                     )
+                self.record.response_bytes += len(chunk)
                 await send_piece(self.send, chunk)
                 chunk = await read_chunk(self.session, self.response)
         except ContractError as error:

@@ -1,78 +1,67 @@
 """The OpenAPI document of the router, built from the contract's types. Pure.
 
-Committed as `docs/openapi.json` and served at `/openapi.json`; a test holds it against the routes
-that the application really has, both ways.
+Committed as `docs/openapi.json` and served at `/openapi.json`. Tests hold it against the routes
+that the application really has and against what they really answer, both ways.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+from pydantic_core import core_schema
 
+from pumas_server.contract.complaint import END
 from pumas_server.contract.descriptors import Capabilities, ServedModels
 from pumas_server.contract.errors import Code, Outcome
+from pumas_server.contract.records import BLANKS
 from pumas_server.contract.request import Operation
+from pumas_server.router.answer_bodies import (
+    ErrorBody,
+    OpenAiError,
+    OpenAiModel,
+    OpenAiModels,
+    OperationResult,
+    StreamRecord,
+)
 
 Json = dict[str, Any]
 
 _REF = "#/components/schemas/{model}"
 
+_ABOUT = (
+    "Typed model operations (contract version 1), the OpenAI routes, and discovery. Request"
+    " bodies are JSON whatever their Content-Type says, and closed: an unknown field is refused."
+    " Answers are open: ignore fields and values that you do not know. JSON Schema cannot say all"
+    " that is refused: duplicate fields, integers written as 1.0, nesting over 128, a model's name"
+    " over 256 bytes, more than 30 seconds of audio. A 500 with code `internal_error` is a fault"
+    " of the router itself and promised nowhere."
+)
+
 _STATUS_WORDS = {
     200: "Success",
     400: "The request does not match; nothing was sent to a provider",
-    404: "No such model, or no such route",
-    409: "Ambiguous, or not ready",
-    413: "Over a limit",
-    422: "No capability of the model does this",
-    500: "The model failed to load for good",
+    404: "No such model; nothing was sent to a provider",
+    409: "Ambiguous, or not ready; nothing was sent to a provider",
+    413: "Over a limit; nothing was sent to a provider",
+    422: "No capability of the model does this; nothing was sent to a provider",
+    500: "The model failed to load for good; nothing was sent to a provider",
     502: "The provider failed; the outcome says whether it had received the call",
     503: "Not available now; nothing was sent to a provider",
 }
 
-
-class ErrorMember(BaseModel):
-    """The fixed error record."""
-
-    code: Code
-    outcome: Outcome
-    message: str
-
-
-class ErrorBody(BaseModel):
-    """The body of every error of the contract's routes."""
-
-    contract_version: Literal[1]
-    request_id: str | None
-    error: ErrorMember
-
-
-class OperationResult(BaseModel):
-    """A finite success; `result` is tagged by `kind`."""
-
-    contract_version: Literal[1]
-    request_id: str
-    result: dict[str, Any]
-
-
-class OpenAiErrorMember(BaseModel):
-    """The OpenAI error record."""
-
-    model_config = ConfigDict(extra="allow")
-    message: str
-    type: str
-    code: str | int | None = None
-
-
-class OpenAiError(BaseModel):
-    """The body of an error that the router makes on the OpenAI routes."""
-
-    error: OpenAiErrorMember
-
-
-_SCHEMAS = (Operation, OperationResult, ErrorBody, OpenAiError, ServedModels, Capabilities)
+_TYPES: tuple[tuple[type, JsonSchemaMode], ...] = (
+    (Operation, "validation"),
+    (OperationResult, "serialization"),
+    (StreamRecord, "serialization"),
+    (ErrorBody, "serialization"),
+    (OpenAiError, "serialization"),
+    (OpenAiModel, "serialization"),
+    (OpenAiModels, "serialization"),
+    (ServedModels, "serialization"),
+    (Capabilities, "serialization"),
+)
 
 #: Statuses of a contract operation: those of the codes, and success.
 OPERATION_STATUSES = frozenset({200, *(code.status for code in Code)})
@@ -81,32 +70,86 @@ CAPABILITIES_STATUSES = frozenset({200, 400, 404, 409})
 FORWARDED_STATUSES = frozenset({200, 400, 404, 409, 413, 500, 502, 503})
 
 
+class _Schemas(GenerateJsonSchema):
+    """JSON Schema that says what the wire says.
+
+    Of a request, a member that may be absent has no default to speak of. Of an answer, a member
+    without a value is left out and never null, and every other one is there.
+    """
+
+    def str_schema(self, schema: core_schema.StringSchema) -> Json:
+        """ECMA's expressions have no other end than `$`, and it means the very end."""
+        made = super().str_schema(schema)
+        if made.get("pattern", "").endswith(END):
+            made["pattern"] = made["pattern"].removesuffix(END) + "$"
+        return made
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Json:
+        """See the class."""
+        inner = schema["schema"]
+        if schema.get("default", ...) is not None:
+            return super().default_schema(schema)
+        if self.mode == "serialization" and inner["type"] == "nullable":
+            return self.generate_inner(inner["schema"])
+        return self.generate_inner(inner)
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,
+    ) -> bool:
+        """See the class."""
+        schema = field["schema"]
+        if self.mode == "serialization" and schema["type"] == "default":
+            return schema.get("default") is not None
+        return super().field_is_required(field, total)
+
+
+#: A version of OpenAPI without `itemSchema` describes a stream by one event of it.
+_STREAM_EVENT: Json = {
+    "description": "With `stream: true`: each event. `event` is the record's `kind`.",
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["started", "delta", "completed", "failed"]},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"$ref": _REF.format(model="StreamRecord")},
+        },
+    },
+}
+
+
 def build_openapi(version: str, forwarded: Iterable[str]) -> Json:
     """The document, for these forwarded routes."""
-    _, schemas = models_json_schema([(m, "validation") for m in _SCHEMAS], ref_template=_REF)
+    _, schemas = models_json_schema(_TYPES, ref_template=_REF, schema_generator=_Schemas)
     paths: Json = {
         "/v1/model-operations": {"post": _operations()},
         "/v1/served-models": _read("Every served model", {200: "ServedModels"}),
         "/v1/capabilities": _read(
             "What one model offers",
             {200: "Capabilities"} | dict.fromkeys(CAPABILITIES_STATUSES - {200}, "ErrorBody"),
-            [_parameter("model", "query", required=True), _parameter("profile", "query")],
+            [
+                _parameter("model", "query", {"minLength": 1}, required=True),
+                _parameter("profile", "query", {"pattern": f"[^{BLANKS}]"}),
+            ],
         ),
-        "/v1/models": _read("Loaded models, as OpenAI clients expect them", {200: None}),
+        "/v1/models": _read("Loaded models, as OpenAI clients expect them", {200: "OpenAiModels"}),
         "/v1/models/{model_id}": _read(
             "One loaded model",
-            {200: None, 404: "OpenAiError"},
-            [_parameter("model_id", "path", required=True)],
+            {200: "OpenAiModel", 404: "OpenAiError"},
+            [_parameter("model_id", "path", {"minLength": 1}, required=True)],
         ),
-        "/healthz": _text("The process answers", (200,)),
-        "/readyz": _text("Calls may be sent here", (200, 503)),
-        "/metrics": _text("Counters and levels for Prometheus", (200,)),
+        "/healthz": _text("The process answers", {200: "Success"}),
+        "/readyz": _text("Calls may be sent here", {200: "Success", 503: "The router stops"}),
+        "/metrics": _text("Counters and levels for Prometheus", {200: "Success"}),
         "/openapi.json": _read("This document", {200: None}),
     }
     paths |= {path: {"post": _forwarded(path)} for path in forwarded}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Pumas Serving", "version": version},
+        "info": {"title": "Pumas Serving", "version": version, "description": _ABOUT},
         "paths": paths,
         "components": {"schemas": schemas["$defs"]},
     }
@@ -117,7 +160,7 @@ def _operations() -> Json:
         str(status): _response(status, "ErrorBody") for status in sorted(OPERATION_STATUSES - {200})
     }
     success = _response(200, "OperationResult")
-    success["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+    success["content"]["text/event-stream"] = {"schema": _STREAM_EVENT}
     return {
         "summary": "One typed operation, finite or streamed",
         "requestBody": {"required": True, "content": {"application/json": _schema("Operation")}},
@@ -129,7 +172,11 @@ def _forwarded(path: str) -> Json:
     body = {
         "type": "object",
         "required": ["model"],
-        "properties": {"model": {"type": "string"}, "stream": {"type": "boolean"}},
+        "properties": {
+            "model": {"type": "string", "minLength": 1},
+            "stream": {"description": "`true` asks for an event stream."},
+        },
+        "description": "Every other member is for the engine to judge.",
     }
     responses = {
         str(status): _response(status, "OpenAiError")
@@ -153,40 +200,49 @@ def _read(
     summary: str, bodies: Mapping[int, str | None], parameters: list[Json] | None = None
 ) -> Json:
     """GET and HEAD of a route that answers JSON."""
-    get: Json = {
-        "summary": summary,
-        "responses": {str(s): _response(s, bodies[s]) for s in sorted(bodies)},
+    responses = {str(status): _response(status, bodies[status]) for status in sorted(bodies)}
+    return _get_and_head(summary, responses, parameters)
+
+
+def _text(summary: str, statuses: Mapping[int, str]) -> Json:
+    """GET and HEAD of a route that answers text."""
+    content = {"text/plain": {"schema": {"type": "string"}}}
+    responses = {
+        str(status): {"description": words, "content": content}
+        for status, words in statuses.items()
     }
-    head: Json = {
-        "summary": f"{summary} (header only)",
-        "responses": {str(s): {"description": _STATUS_WORDS[s]} for s in sorted(bodies)},
-    }
+    return _get_and_head(summary, responses, None)
+
+
+def _get_and_head(summary: str, responses: Json, parameters: list[Json] | None) -> Json:
+    get: Json = {"summary": summary, "responses": responses}
+    bare = {s: {k: v for k, v in r.items() if k != "content"} for s, r in responses.items()}
+    head: Json = {"summary": f"{summary} (header only)", "responses": bare}
     if parameters is not None:
         get["parameters"] = head["parameters"] = parameters
     return {"get": get, "head": head}
 
 
-def _text(summary: str, statuses: tuple[int, ...]) -> Json:
-    content = {"text/plain": {"schema": {"type": "string"}}}
-    with_body = {str(s): {"description": _STATUS_WORDS[s], "content": content} for s in statuses}
-    without = {str(s): {"description": _STATUS_WORDS[s]} for s in statuses}
-    return {
-        "get": {"summary": summary, "responses": with_body},
-        "head": {"summary": f"{summary} (header only)", "responses": without},
-    }
-
-
 def _response(status: int, schema: str | None) -> Json:
     content = _schema(schema) if schema else {"schema": {"type": "object"}}
-    return {
+    response: Json = {
         "description": _STATUS_WORDS[status],
         "content": {"application/json": content},
     }
+    if status != 200:
+        response["headers"] = {
+            "X-Pumas-Outcome": {
+                "required": True,
+                "schema": {"enum": [outcome.value for outcome in Outcome]},
+            }
+        }
+    return response
 
 
 def _schema(name: str) -> Json:
     return {"schema": {"$ref": _REF.format(model=name)}}
 
 
-def _parameter(name: str, place: str, *, required: bool = False) -> Json:
-    return {"name": name, "in": place, "required": required, "schema": {"type": "string"}}
+def _parameter(name: str, place: str, rule: Json, *, required: bool = False) -> Json:
+    schema = {"type": "string", **rule}
+    return {"name": name, "in": place, "required": required, "schema": schema}

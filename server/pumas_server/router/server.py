@@ -50,17 +50,22 @@ async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None
         try:
             yield
         finally:
-            await _stop(router, server)
-            await task
+            try:
+                await _stop(router, server)
+            finally:
+                await task
 
 
 async def _stop(router: Router, server: uvicorn.Server) -> None:
+    """The stop sequence. Cancelled, it waits no longer, and what is left is told nevertheless."""
     router.drain()
-    await asyncio.sleep(router.settings.propagation_seconds)
-    for listening in getattr(server, "servers", []):
-        listening.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(router.settings.drain_seconds):
-            await router.sessions.until_idle()
-    router.shutdown()
-    server.should_exit = True
+    try:
+        await asyncio.sleep(router.settings.propagation_seconds)
+        for listening in getattr(server, "servers", []):
+            listening.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(router.settings.drain_seconds):
+                await router.sessions.until_idle()
+    finally:
+        router.shutdown()
+        server.should_exit = True

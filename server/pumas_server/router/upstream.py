@@ -75,11 +75,33 @@ _admit: ContextVar[_Admit | None] = ContextVar("admit", default=None)
 class _Wire(ResponseHandler):
     """One connection, with the number of requests it has carried.
 
-    aiohttp tells of broken framing only where a header is waited for; whoever reads a body whose
-    next chunk is malformed would wait for ever, so the body is told here.
+    Three things that aiohttp leaves open are closed here. Whoever reads a body whose next chunk is
+    malformed would wait for ever: aiohttp tells only those who wait for a header. A reset would be
+    the clean end of a body that ends with its connection: nobody knows that it was whole. And what
+    comes on a connection in the pool, asked for by nobody, would be the next call's answer.
     """
 
     uses = 0
+    lent: Connection | None = None
+    """What the connection was handed out as last; without a protocol once it is in the pool."""
+
+    def data_received(self, data: bytes) -> None:
+        # Without data it is aiohttp that goes on with what it holds.
+        unasked = bool(data) and self._in_pool()
+        if not unasked:
+            # The end of an answer puts the connection into the pool in here, whatever came with it.
+            super().data_received(data)
+        if unasked or (self._in_pool() and self.should_close):
+            self.close()
+
+    def _in_pool(self) -> bool:
+        return self.lent is not None and self.lent.protocol is None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        body = self._payload
+        if exc is not None and body is not None and not body.is_eof():
+            body.set_exception(aiohttp.ClientPayloadError("the connection broke"))
+        super().connection_lost(exc)
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         body = self._payload
@@ -109,6 +131,7 @@ class _Connector(aiohttp.TCPConnector):
             if not isinstance(wire, _Wire):
                 raise ConnectFailed
             wire.uses += 1
+            wire.lent = connection
             if wire.uses <= MAX_USES:
                 break
             connection.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -11,33 +10,35 @@ from hypothesis import strategies as st
 
 from pumas_crds.vocabulary import EngineMode, Task
 from pumas_server.capabilities import Facts, declare
-from pumas_server.capabilities.declare import TASK_CAPABILITIES, _offered
+from pumas_server.capabilities.rows import ROW_OF
 from pumas_server.contract.descriptors import (
     Available,
     Descriptor,
     Modalities,
     Unavailable,
-    UnavailableReason,
 )
-from pumas_server.contract.request import Capability
+from pumas_server.contract.words import Capability
 from support.models import served_model
 
 TEXT = Modalities(input=("text",), output=("text",))
 VISION = Modalities(input=("text", "image"), output=("text",))
 OMNI = Modalities(input=("text", "image", "audio"), output=("text",))
 VECTOR = Modalities(input=("text",), output=("vector",))
+VECTOR_VISION = Modalities(input=("text", "image"), output=("vector",))
 JSON = Modalities(input=("text",), output=("json",))
 SILENT = Modalities()
 
 GENERATE, EMBED = EngineMode.GENERATE, EngineMode.EMBED
 RERANK, DECIDE = EngineMode.RERANK, EngineMode.DECIDE
 
-AVAILABLE = "available"
-MISMATCH = "model_task_mismatch"
-UNKNOWN = "unknown_model_task"
-RUNTIME = "runtime_unavailable"
-NO_ADAPTER = "unsupported_adapter"
-NO_AUDIO = "unqualified_audio_runtime"
+LETTERS = {
+    "available": "A",
+    "model_task_mismatch": "M",
+    "unknown_model_task": "U",
+    "runtime_unavailable": "R",
+    "unsupported_adapter": "N",
+    "unqualified_audio_runtime": "Q",
+}
 
 
 def declared(task: Task | None = None, **facts: Any) -> tuple[Descriptor, ...]:
@@ -48,107 +49,132 @@ def declared(task: Task | None = None, **facts: Any) -> tuple[Descriptor, ...]:
 def state(descriptor: Descriptor) -> str:
     match descriptor.availability:
         case Available():
-            return AVAILABLE
+            return "available"
         case Unavailable(reason=reason):
             return reason
 
 
-def text_states(task: Task | None = None, **facts: Any) -> tuple[str, str]:
-    """What is said of chat and of text generation."""
-    chat, text, *_ = declared(task, **facts)
-    return state(chat), state(text)
+def states(task: Task | None = None, **facts: Any) -> str:
+    """One letter for each capability, in the contract's order."""
+    return "".join(LETTERS[state(descriptor)] for descriptor in declared(task, **facts))
 
 
-BOTH = (AVAILABLE, AVAILABLE)
-NEITHER = (MISMATCH, MISMATCH)
+# In order: chat, text, embedding, image; the two audio; image to text, multimodal; decision, rerank.
+TEXT_ALL = "AAMMQQMMMM"
+SEES_ALL = "AAMMQQNMMM"
+COLD_ALL = "RRMMQQMMMM"
+EMBEDS_ALL = "MMAMQQMMMM"
+DECIDES_ALL = "MMMMQQMMAM"
+RANKS_ALL = "MMMMQQMMMA"
+NOTHING = "MMMMQQMMMM"
+UNTOLD = "UUUNQQNNUU"
 
 
-# (task, mode, modalities, ready) -> chat, text.
 @pytest.mark.parametrize(
     ("task", "mode", "modalities", "ready", "expected"),
     [
         # No recorded task: the runtime describes the model.
-        (None, GENERATE, TEXT, True, BOTH),
-        (None, GENERATE, VISION, True, BOTH),
-        (None, EMBED, VECTOR, True, NEITHER),
-        (None, RERANK, JSON, True, NEITHER),
-        (None, DECIDE, JSON, True, NEITHER),
-        (None, None, TEXT, True, BOTH),
-        (None, None, OMNI, True, BOTH),
-        (None, None, Modalities(input=("text",), output=("decisions",)), True, NEITHER),
-        (None, None, VECTOR, True, (UNKNOWN, UNKNOWN)),
-        (None, None, SILENT, True, (UNKNOWN, UNKNOWN)),
-        (None, None, SILENT, False, (UNKNOWN, UNKNOWN)),
+        (None, GENERATE, TEXT, True, TEXT_ALL),
+        (None, GENERATE, VISION, True, SEES_ALL),
+        (None, GENERATE, OMNI, True, SEES_ALL),
+        (None, EMBED, VECTOR, True, EMBEDS_ALL),
+        (None, EMBED, VECTOR_VISION, True, "MMAMQQMNMM"),
+        (None, RERANK, JSON, True, RANKS_ALL),
+        (None, DECIDE, JSON, True, DECIDES_ALL),
+        (None, None, TEXT, True, TEXT_ALL),
+        (None, None, VISION, True, SEES_ALL),
+        (None, None, VECTOR, True, UNTOLD),
+        (None, None, JSON, True, UNTOLD),
+        # Case 82: nothing tells what the model is for.
+        (None, None, SILENT, True, UNTOLD),
+        (None, None, SILENT, False, UNTOLD),
         # A recorded task beats what is published.
-        (Task.TEXT_GENERATION, None, TEXT, True, BOTH),
-        (Task.TEXT_GENERATION, GENERATE, TEXT, True, BOTH),
-        (Task.TEXT2TEXT_GENERATION, None, TEXT, True, BOTH),
-        (Task.CONVERSATIONAL, None, TEXT, True, BOTH),
-        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, VISION, True, BOTH),
-        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, TEXT, True, BOTH),
-        (Task.IMAGE_TO_TEXT, GENERATE, VISION, True, NEITHER),
-        (Task.FEATURE_EXTRACTION, None, TEXT, True, NEITHER),
-        (Task.FEATURE_EXTRACTION, EMBED, VECTOR, True, NEITHER),
-        (Task.TEXT_RANKING, RERANK, JSON, True, NEITHER),
-        (Task.TEXT_CLASSIFICATION, None, TEXT, True, NEITHER),
-        (Task.TEXT_TO_IMAGE, None, TEXT, True, NEITHER),
+        (Task.TEXT_GENERATION, None, TEXT, True, TEXT_ALL),
+        (Task.TEXT_GENERATION, GENERATE, TEXT, True, TEXT_ALL),
+        (Task.TEXT_GENERATION, GENERATE, VISION, True, TEXT_ALL),
+        (Task.TEXT2TEXT_GENERATION, None, TEXT, True, TEXT_ALL),
+        (Task.CONVERSATIONAL, None, TEXT, True, TEXT_ALL),
+        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, VISION, True, SEES_ALL),
+        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, TEXT, True, SEES_ALL),
+        (Task.IMAGE_TO_TEXT, GENERATE, VISION, True, "MMMMQQNMMM"),
+        (Task.FEATURE_EXTRACTION, None, TEXT, True, EMBEDS_ALL),
+        (Task.FEATURE_EXTRACTION, EMBED, VECTOR, True, EMBEDS_ALL),
+        (Task.SENTENCE_SIMILARITY, EMBED, VECTOR, True, EMBEDS_ALL),
+        # Decision 13: an embedder that takes images embeds them too.
+        (Task.FEATURE_EXTRACTION, None, VISION, True, "MMAMQQMNMM"),
+        (Task.TEXT_RANKING, RERANK, JSON, True, RANKS_ALL),
+        (Task.TEXT_RANKING, None, JSON, True, RANKS_ALL),
+        (Task.TEXT_TO_IMAGE, None, TEXT, True, "MMMNQQMMMM"),
+        (Task.AUTOMATIC_SPEECH_RECOGNITION, None, OMNI, True, NOTHING),
+        (Task.TEXT_CLASSIFICATION, None, TEXT, True, NOTHING),
+        (Task.FILL_MASK, GENERATE, OMNI, True, NOTHING),
         # Native decision evidence beats even that.
-        (Task.TEXT_GENERATION, DECIDE, JSON, True, NEITHER),
-        (Task.TEXT_GENERATION, None, Modalities(input=("text",), output=("decisions",)), True,
-         NEITHER),
+        (Task.TEXT_GENERATION, DECIDE, JSON, True, DECIDES_ALL),
+        (Task.TEXT_RANKING, DECIDE, JSON, True, DECIDES_ALL),
+        (Task.FILL_MASK, DECIDE, VISION, True, DECIDES_ALL),
         # Semantics come before readiness.
-        (Task.FEATURE_EXTRACTION, None, SILENT, False, NEITHER),
-        (Task.TEXT_GENERATION, None, SILENT, False, (RUNTIME, RUNTIME)),
-        (Task.TEXT_GENERATION, GENERATE, TEXT, False, (RUNTIME, RUNTIME)),
-        (None, GENERATE, TEXT, False, (RUNTIME, RUNTIME)),
+        (Task.FEATURE_EXTRACTION, None, SILENT, False, "MMRMQQMMMM"),
+        (Task.TEXT_RANKING, None, SILENT, False, "MMMMQQMMMR"),
+        (Task.TEXT_GENERATION, None, SILENT, False, COLD_ALL),
+        (Task.TEXT_GENERATION, GENERATE, TEXT, False, COLD_ALL),
+        (None, GENERATE, TEXT, False, COLD_ALL),
+        (None, EMBED, VECTOR, False, "MMRMQQMMMM"),
+        (None, RERANK, JSON, False, "MMMMQQMMMR"),
+        (None, DECIDE, JSON, False, "MMMMQQMMRM"),
         # An empty declaration means that the runtime has not answered.
-        (Task.TEXT_GENERATION, GENERATE, SILENT, True, (RUNTIME, RUNTIME)),
-        (None, GENERATE, SILENT, True, (RUNTIME, RUNTIME)),
+        (Task.TEXT_GENERATION, GENERATE, SILENT, True, COLD_ALL),
+        (None, GENERATE, SILENT, True, COLD_ALL),
+        (None, DECIDE, SILENT, True, "MMMMQQMMRM"),
     ],
-)  # fmt: skip
-def test_chat_and_text_generation(
+)
+def test_what_is_said_of_the_ten_capabilities(
     task: Task | None,
     mode: EngineMode | None,
     modalities: Modalities,
     ready: bool,
-    expected: tuple[str, str],
+    expected: str,
 ) -> None:
-    assert text_states(task, mode=mode, modalities=modalities, ready=ready) == expected
+    assert states(task, mode=mode, modalities=modalities, ready=ready) == expected
+
+
+#: What a task offers to a runtime that takes everything.
+TASKS = {
+    Task.TEXT_GENERATION: TEXT_ALL,
+    Task.TEXT2TEXT_GENERATION: TEXT_ALL,
+    Task.CONVERSATIONAL: TEXT_ALL,
+    Task.SUMMARIZATION: TEXT_ALL,
+    Task.TRANSLATION: TEXT_ALL,
+    Task.IMAGE_TEXT_TO_TEXT: SEES_ALL,
+    Task.ANY_TO_ANY: SEES_ALL,
+    Task.IMAGE_TO_TEXT: "MMMMQQNMMM",
+    Task.FEATURE_EXTRACTION: "MMAMQQMNMM",
+    Task.SENTENCE_SIMILARITY: "MMAMQQMNMM",
+    Task.TEXT_RANKING: RANKS_ALL,
+    Task.TEXT_TO_IMAGE: "MMMNQQMMMM",
+}
 
 
 @pytest.mark.parametrize("task", list(Task))
 def test_every_task_offers_what_its_row_says_and_nothing_else(task: Task) -> None:
-    generates = Capability.CHAT_GENERATION in TASK_CAPABILITIES.get(task, frozenset())
-    assert text_states(task, modalities=OMNI, ready=True) == (BOTH if generates else NEITHER)
+    assert states(task, modalities=OMNI, ready=True) == TASKS.get(task, NOTHING)
 
 
-def test_the_tasks_that_generate_text() -> None:
-    generating = {t for t, c in TASK_CAPABILITIES.items() if Capability.TEXT_GENERATION in c}
-    assert generating == {
-        Task.TEXT_GENERATION,
-        Task.TEXT2TEXT_GENERATION,
-        Task.CONVERSATIONAL,
-        Task.SUMMARIZATION,
-        Task.TRANSLATION,
-        Task.IMAGE_TEXT_TO_TEXT,
-        Task.ANY_TO_ANY,
-    }
+def test_case_79_the_descriptors_of_a_model_of_text() -> None:
+    chat, text, *others = declared(mode=GENERATE, modalities=TEXT, ready=True)
+    assert [(d.capability, d.streaming, state(d)) for d in (chat, text)] == [
+        ("chat_generation", True, "available"),
+        ("text_generation", True, "available"),
+    ]
+    assert [state(d) for d in others[2:4]] == ["unqualified_audio_runtime"] * 2
+    assert not any(d.streaming for d in others)
 
 
-LATER = (NO_ADAPTER, NO_ADAPTER, NO_AUDIO, NO_AUDIO, NO_ADAPTER, NO_ADAPTER, NO_ADAPTER, NO_ADAPTER)
-
-
-@pytest.mark.parametrize("task", [None, Task.TEXT_GENERATION, Task.TEXT_RANKING])
-@pytest.mark.parametrize("mode", [None, *EngineMode])
-def test_all_ten_are_listed_in_order_and_eight_have_no_adapter_yet(
-    task: Task | None, mode: EngineMode | None
-) -> None:
-    for modalities, ready in product([SILENT, TEXT, OMNI, VECTOR, JSON], [True, False]):
-        descriptors = declared(task, mode=mode, modalities=modalities, ready=ready)
-        assert [d.capability for d in descriptors] == list(Capability)
-        assert tuple(state(d) for d in descriptors[2:]) == LATER
-        for descriptor in descriptors:
-            assert descriptor.streaming == (state(descriptor) == AVAILABLE)
+@pytest.mark.parametrize("mode", EngineMode)
+def test_only_text_streams_however_available_the_others_are(mode: EngineMode) -> None:
+    streaming = [
+        d.capability for d in declared(mode=mode, modalities=OMNI, ready=True) if d.streaming
+    ]
+    assert streaming == (["chat_generation", "text_generation"] if mode is GENERATE else [])
 
 
 def test_a_mode_that_is_not_known_is_a_fault_of_ours() -> None:
@@ -156,46 +182,10 @@ def test_a_mode_that_is_not_known_is_a_fault_of_ours() -> None:
         declared(mode="dream")
 
 
-def _offer(task: Task | None, **facts: Any) -> set[Capability]:
-    offered = _offered(task, Facts(**facts))
-    assert offered is not None
-    return set(offered)
-
-
-# What adapters of later releases will find; availability cannot show it yet.
-@pytest.mark.parametrize(
-    ("task", "mode", "modalities", "offered"),
-    [
-        (None, GENERATE, VISION, {"chat_generation", "text_generation", "image_to_text"}),
-        (None, None, VISION, {"chat_generation", "text_generation", "image_to_text"}),
-        (None, GENERATE, TEXT, {"chat_generation", "text_generation"}),
-        (None, EMBED, VECTOR, {"text_embedding"}),
-        (
-            None,
-            EMBED,
-            Modalities(input=("text", "image"), output=("vector",)),
-            {"text_embedding", "multimodal_embedding"},
-        ),
-        (None, RERANK, JSON, {"rerank"}),
-        (None, DECIDE, JSON, {"decision"}),
-        (Task.IMAGE_TO_TEXT, None, VISION, {"image_to_text"}),
-        (Task.FEATURE_EXTRACTION, None, TEXT, {"text_embedding"}),
-        (Task.FEATURE_EXTRACTION, None, VISION, {"text_embedding", "multimodal_embedding"}),
-        (Task.TEXT_RANKING, None, TEXT, {"rerank"}),
-        (Task.TEXT_TO_IMAGE, None, VISION, {"image_generation"}),
-        (Task.FILL_MASK, GENERATE, OMNI, set()),
-    ],
-)
-def test_what_a_model_means_to_do(
-    task: Task | None, mode: EngineMode | None, modalities: Modalities, offered: set[str]
-) -> None:
-    assert _offer(task, mode=mode, modalities=modalities) == offered
-
-
 @pytest.mark.parametrize(
     ("modalities", "takes"),
     [
-        (SILENT, [()] * 10 + []),
+        (SILENT, [()] * 10),
         (
             TEXT,
             [("text",)] * 4 + [()] * 2 + [("text",)] * 4,
@@ -203,16 +193,11 @@ def test_what_a_model_means_to_do(
         (
             Modalities(input=("video", "audio", "image", "text"), output=("text",)),
             [
-                ("text", "image", "audio"),
-                ("text",),
-                ("text",),
-                ("text",),
-                ("audio",),
-                ("audio",),
+                *[("text",)] * 4,
+                *[("audio",)] * 2,
                 ("text", "image"),
                 ("text", "image", "audio"),
-                ("text", "image", "audio"),
-                ("text",),
+                *[("text",)] * 2,
             ],
         ),
     ],
@@ -245,6 +230,28 @@ def test_text_is_bounded_by_the_served_context(context: int | None, maximum: int
         assert bounds(descriptors[index]) == expected
 
 
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [(None, {}), (0, {}), (1, {"dimensions": (1, 1)}), (384, {"dimensions": (1, 384)})],
+)
+def test_embeddings_are_bounded_by_the_width(width: int | None, expected: dict[str, Any]) -> None:
+    descriptors = declared(mode=EMBED, embedding_width=width)
+    for descriptor in descriptors:
+        embeds = descriptor.capability in (
+            Capability.TEXT_EMBEDDING,
+            Capability.MULTIMODAL_EMBEDDING,
+        )
+        if embeds:
+            assert bounds(descriptor) == expected
+        else:
+            assert "dimensions" not in bounds(descriptor)
+
+
+def test_decisions_and_reranking_have_no_bounds_of_their_own() -> None:
+    descriptors = declared(context_tokens=512, embedding_width=64)
+    assert [bounds(d) for d in descriptors[8:]] == [{}, {}]
+
+
 def test_transcription_advertises_its_one_length() -> None:
     descriptors = declared()
     assert bounds(descriptors[4]) == {"max_output_tokens": (512, 512)}
@@ -267,6 +274,7 @@ _modalities = st.lists(
     gives=_modalities,
     ready=st.booleans(),
     context=st.one_of(st.none(), st.integers(0, 2**31)),
+    width=st.one_of(st.none(), st.integers(0, 2**16)),
 )
 def test_whatever_is_known_the_descriptors_are_sound(
     task: Task | None,
@@ -275,12 +283,14 @@ def test_whatever_is_known_the_descriptors_are_sound(
     gives: tuple[str, ...],
     ready: bool,
     context: int | None,
+    width: int | None,
 ) -> None:
     facts: dict[str, Any] = {
         "mode": mode,
         "modalities": Modalities(input=takes, output=gives),
         "ready": ready,
         "context_tokens": context,
+        "embedding_width": width,
     }
     descriptors = declared(task, **facts)
     assert declared(task, **facts) == descriptors
@@ -290,8 +300,13 @@ def test_whatever_is_known_the_descriptors_are_sound(
         assert len(set(names)) == len(names)
         assert all(b.minimum <= b.maximum for b in descriptor.option_bounds)
         assert set(descriptor.input_modalities) <= set(takes)
-        if state(descriptor) == AVAILABLE:
+        told = state(descriptor)
+        if told == "available":
             assert ready
             assert takes
-        assert descriptor.streaming == (state(descriptor) == AVAILABLE)
-        assert state(descriptor) != UnavailableReason.UNKNOWN_MODEL_TASK or task is None
+            assert ROW_OF[descriptor.capability].adapter
+        assert descriptor.streaming == (
+            told == "available" and ROW_OF[descriptor.capability].streams
+        )
+        assert told != "unknown_model_task" or task is None
+        assert (told == "unqualified_audio_runtime") == ("audio_" in descriptor.capability)

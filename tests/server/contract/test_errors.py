@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumas_server.contract.errors import Code, ContractError, Outcome, error_body, invalid
@@ -57,6 +57,7 @@ def test_credentials_are_redacted_once_where_the_error_is_made() -> None:
     assert error.request_id is None
 
 
+@settings(deadline=None, max_examples=40)
 @given(message=st.text())
 def test_any_message_makes_a_body(message: str) -> None:
     body = error_body(ContractError(Code.PROVIDER_FAILURE, message), Outcome.UNKNOWN, "r1")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_STREAM_EVENT_BYTES
@@ -111,6 +111,7 @@ def test_a_failed_record_that_fits_is_whole() -> None:
     assert data_of(record)["error"]["message"] == message
 
 
+@settings(deadline=None, max_examples=40)
 @given(text=st.text(alphabet=st.characters(codec="utf-8")))
 def test_any_text_is_one_event_of_two_lines(text: str) -> None:
     record = delta_record("r1", text)

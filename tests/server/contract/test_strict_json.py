@@ -168,7 +168,7 @@ _json = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(root=st.dictionaries(st.text(alphabet="abc", max_size=2), _json), ascii_=st.booleans())
 def test_right_json_is_read_as_it_is(root: dict[str, object], ascii_: bool) -> None:
     document = read_document(json.dumps(root, ensure_ascii=ascii_).encode())

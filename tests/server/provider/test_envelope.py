@@ -118,7 +118,7 @@ _values = st.recursive(
 _blank = st.text(alphabet=" \t\r\n", max_size=3)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data(), model=_text.filter(bool), other=_text, ascii_=st.booleans())
 def test_every_byte_outside_the_span_stays(
     data: st.DataObject, model: str, other: str, ascii_: bool
@@ -143,7 +143,7 @@ def test_every_byte_outside_the_span_stays(
     assert envelope.with_model(other) == f"{before}{json.dumps(other)}{after}".encode()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(body=st.one_of(st.binary(max_size=40), st.text('{}[]":,model \\u0065tru1', max_size=40)))
 def test_any_body_is_read_or_refused_as_json_would_be(body: bytes | str) -> None:
     raw = body if isinstance(body, bytes) else body.encode()

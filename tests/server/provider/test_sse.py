@@ -182,7 +182,10 @@ def test_carriage_returns_cost_no_more_than_line_feeds() -> None:
         assert decode(chunk) == ([], None, True)
         return time.process_time() - started
 
-    assert seconds(b"\r" * 400_000) < 2.5 * seconds(b"\n" * 400_000)
+    def least(mark: bytes) -> float:
+        return min(seconds(mark * 100_000) for _ in range(3))
+
+    assert least(b"\r") < 2.5 * least(b"\n")
 
 
 _LINES = st.sampled_from(
@@ -207,7 +210,7 @@ _LINES = st.sampled_from(
 _ENDS = st.sampled_from([b"\n", b"\r", b"\r\n", b""])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(data=st.data())
 def test_any_chunks_give_the_same_events_and_the_same_fault(data: st.DataObject) -> None:
     lines = data.draw(st.lists(st.tuples(_LINES, _ENDS), max_size=12))

@@ -91,9 +91,7 @@ async def test_the_second_endpoint_is_used_when_the_first_refuses(
             external(first.url), endpoint(first.url, "a"), endpoint(upstream.url, "b")
         )
         async with running_router(record, ready=False) as running:
-            await running.router.workers.until(
-                lambda c: bool(c.rows) and len(c.rows[0].targets) == 2
-            )
+            await running.until(lambda c: bool(c.rows) and len(c.rows[0].targets) == 2)
             attempts = []
             original = running.router.upstream.post
 
@@ -121,9 +119,7 @@ async def test_a_broken_call_is_not_tried_at_the_second_endpoint(
             external(first.url), endpoint(first.url, "a"), endpoint(upstream.url, "b")
         )
         async with running_router(record, ready=False) as running:
-            await running.router.workers.until(
-                lambda c: bool(c.rows) and len(c.rows[0].targets) == 2
-            )
+            await running.until(lambda c: bool(c.rows) and len(c.rows[0].targets) == 2)
             for sent in range(1, 5):
                 status, body = await running.operate(chat_operation())
                 assert (status, body["error"]["outcome"]) == (502, "unknown")
@@ -144,9 +140,7 @@ async def test_calls_go_to_the_endpoint_that_has_fewer(upstream: ScriptedUpstrea
             external(other.url), endpoint(other.url, "a"), endpoint(upstream.url, "b")
         )
         async with running_router(record, ready=False) as running:
-            await running.router.workers.until(
-                lambda c: bool(c.rows) and len(c.rows[0].targets) == 2
-            )
+            await running.until(lambda c: bool(c.rows) and len(c.rows[0].targets) == 2)
             calls = [asyncio.create_task(running.operate(chat_operation())) for _ in range(6)]
             await eventually(lambda: len(other.seen) + len(upstream.seen) == 6, "all are sent")
             assert (len(other.seen), len(upstream.seen)) == (3, 3)

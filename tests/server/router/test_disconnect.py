@@ -165,19 +165,24 @@ async def test_while_a_provider_does_not_read_the_request(
         except ConnectionError:
             return
 
-    before = sockets_to(upstream.port)
     upstream.script, upstream.reads_bodies = deaf, False
     try:
         async with router.raw(route, body):
             await eventually(lambda: len(upstream.seen) == 1, "the provider has the request")
-            assert sockets_to(upstream.port) >= max(before, 1)
+            client = router.router.upstream._client
+            assert client is not None
+            assert client.connector is not None
+            (wire,) = client.connector._acquired
+            await eventually(lambda: wire.writing_paused, "the connection takes no more")
+            held = sockets_to(upstream.port)
         async with within_a_second():
             await router.idle()
-        await eventually(lambda: sockets_to(upstream.port) < max(before, 1), "it is closed", 1)
+        await eventually(lambda: sockets_to(upstream.port) < held, "it is closed", 1)
         look.set()
         await eventually(lambda: upstream.open_connections <= 1, "the provider saw the end")
         assert received < size
     finally:
+        look.set()
         upstream.reads_bodies = True
 
 

@@ -27,7 +27,7 @@ async def until(running: RunningRouter, holds: Callable[[Row], bool]) -> Row:
     def look(catalog: Catalog) -> bool:
         return bool(catalog.rows) and holds(catalog.rows[0])
 
-    return (await running.router.workers.until(look)).rows[0]
+    return (await running.until(look)).rows[0]
 
 
 def reasons(row: Row) -> dict[str, str]:
@@ -161,7 +161,7 @@ ARCHITECTURES: dict[str, tuple[str | None, dict[str, Any], dict[str, str], list[
         {
             "chat_generation": "available",
             "text_generation": "available",
-            "image_to_text": "unsupported_adapter",
+            "image_to_text": "model_task_mismatch",
         },
         ["text"],
     ),
@@ -174,7 +174,7 @@ ARCHITECTURES: dict[str, tuple[str | None, dict[str, Any], dict[str, str], list[
     "decides": (
         None,
         architecture(["text"], ["decisions"]),
-        {"chat_generation": "model_task_mismatch", "decision": "unsupported_adapter"},
+        {"chat_generation": "model_task_mismatch", "decision": "available"},
         ["json"],
     ),
     "gives no text": (
@@ -198,7 +198,7 @@ ARCHITECTURES: dict[str, tuple[str | None, dict[str, Any], dict[str, str], list[
     "a recorded task comes first": (
         "feature-extraction",
         architecture(["text"], ["text"]),
-        {"chat_generation": "model_task_mismatch", "text_embedding": "unsupported_adapter"},
+        {"chat_generation": "model_task_mismatch", "text_embedding": "available"},
         ["vector"],
     ),
     "a task that offers nothing": (
@@ -274,7 +274,7 @@ async def test_a_new_spec_is_not_judged_by_what_was_said_for_the_old_one(
         row = await until(running, lambda r: r.upstream_model == "decider")
         assert reasons(row)["chat_generation"] != "available"
         row = await until(running, lambda r: bool(r.targets))
-        assert reasons(row)["decision"] == "unsupported_adapter"
+        assert reasons(row)["decision"] == "available"
 
 
 async def test_words_that_no_modality_can_be(upstream: ScriptedUpstream) -> None:
@@ -300,7 +300,7 @@ async def test_two_models_of_one_server(upstream: ScriptedUpstream) -> None:
         external(upstream.url, "four", model="absent"),
     ]
     async with running_router(*models, ready=False) as running:
-        await running.router.workers.until(
+        await running.until(
             lambda c: len(c.rows) == 4 and all(r.targets or r.error for r in c.rows)
         )
         loaded = {r.alias for r in running.router.workers.catalog.rows if r.targets}

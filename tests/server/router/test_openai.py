@@ -181,7 +181,7 @@ async def test_a_model_of_ours_that_cannot_answer(
         }
     )
     async with running_router(ModelRecord(model, "hash", ()), ready=False) as running:
-        await running.router.workers.until(lambda c: bool(c.rows))
+        await running.until(lambda c: bool(c.rows))
         got, headers, raw = await running.post(ROUTES[0], {"model": "ours"})
         error = json.loads(raw)["error"]
         assert (got, error["code"]) == (status, code)

@@ -118,7 +118,12 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "case 3 unknown field": (chat_operation(extra=1), 400, "invalid_request", "extra"),
     "case 8 version": (chat_operation(contract_version=2), 400, "unsupported_contract", "2"),
     "case 94 later input": (
-        chat_operation(capability=..., options=..., input={"kind": "rerank"}),
+        chat_operation(
+            capability=...,
+            options=...,
+            input={"kind": "rerank", "query": "q", "documents": ["d"]},
+            output="relevance_scores",
+        ),
         422,
         "unsupported_modality",
         "rerank",
@@ -126,8 +131,15 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "case 52 later capability": (
         chat_operation(
             capability="audio_transcription",
-            input={"kind": "audio"},
-            options={"kind": "audio_transcription"},
+            input={
+                "kind": "audio",
+                "encoding": "pcm_s16le",
+                "sample_rate_hz": 16000,
+                "channels": 1,
+                "sample_count": 1,
+                "data_base64": "AAA=",
+            },
+            options=...,
         ),
         503,
         "capability_unavailable",
@@ -242,7 +254,7 @@ async def test_case_32_a_model_whose_runtime_does_not_answer(
     upstream: ScriptedUpstream, router: RunningRouter
 ) -> None:
     async with running_router(external("http://127.0.0.1:1", "cold"), ready=False) as running:
-        await running.router.workers.until(lambda c: bool(c.rows) and c.rows[0].error is not None)
+        await running.until(lambda c: bool(c.rows) and c.rows[0].error is not None)
         status, headers, raw = await running.post(
             "/v1/model-operations", chat_operation(model="cold")
         )
@@ -263,7 +275,7 @@ async def test_a_refused_model_tells_why_it_was_refused(
     record = external(upstream.url, "broken", loadState="failed", error=fault)
     refused = record.__class__(record.model, "hash", ())
     async with running_router(refused, ready=False) as running:
-        await running.router.workers.until(lambda c: bool(c.rows))
+        await running.until(lambda c: bool(c.rows))
         status, body = await running.operate(chat_operation(model="broken"))
         assert (status, body["error"]["code"]) == (503, "capability_unavailable")
         assert "NotAModel: the file is no GGUF" in body["error"]["message"]

@@ -11,6 +11,12 @@ from typing import Any
 
 import pytest
 
+from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_RESPONSE_BYTES
+from pumas_server.contract.errors import Code, ContractError
+from pumas_server.contract.results import delta_record, failed_record
+from pumas_server.router.contract_api import _send_deltas
+from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.sessions import Session
 from support.routers import SHARED_LOOP, RunningRouter, chat_operation
 from support.upstream import DONE, Conversation, Script, ScriptedUpstream, chat, event, say_hello
 
@@ -176,6 +182,24 @@ async def test_case_64_more_than_32_mib(
     assert len(upstream.seen) == 1
 
 
+async def test_the_bound_of_a_stream_counts_our_records_too() -> None:
+    """Records are longer than the events they come from; a `failed` record still has room."""
+    sent: list[bytes] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["body"])
+
+    record = OperationRecord("/r", Session(), "p")
+    size = len(delta_record("r1", "x"))
+    record.response_bytes = MAX_RESPONSE_BYTES - FAILED_RECORD_RESERVE - 2 * size
+    with pytest.raises(ContractError) as fault:
+        await _send_deltas("r1", ["x"] * 3, record, send)
+    assert fault.value.code is Code.RESPONSE_LIMIT
+    assert b"".join(sent).count(b"event: delta") == 2
+    longest = ContractError(Code.INVALID_PROVIDER_RESULT, "x" * 500)
+    assert len(failed_record("r" * 128, longest)) <= FAILED_RECORD_RESERVE
+
+
 async def test_a_short_text_of_many_events_over_32_mib(
     router: RunningRouter, upstream: ScriptedUpstream
 ) -> None:
@@ -205,8 +229,13 @@ REFUSALS: dict[str, tuple[int, bytes, str, str]] = {
     "400 without": (400, b"<html>", "text/html", "the provider answered 400"),
     "429": (429, b'{"error":"slow down"}', "application/json", "answered 429: slow down"),
     "a redirect": (307, b"", "text/plain", "the provider answered 307"),
-    "200 that is JSON": (200, b'{"choices":[]}', "application/json", "a stream"),
-    "200 without a type": (200, b"data: x\n\n", "", "a stream"),
+    "200 that is JSON": (
+        200,
+        b'{"choices":[]}',
+        "application/json",
+        "something else than text/event-stream",
+    ),
+    "200 without a type": (200, b"data: x\n\n", "", "something else than text/event-stream"),
 }
 
 

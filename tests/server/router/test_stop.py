@@ -198,7 +198,7 @@ async def test_another_model_goes_on(upstream: ScriptedUpstream) -> None:
         await eventually(lambda: len(upstream.seen) == 1, "it waits")
         stop_model(running)
         running.source.put(models[1])
-        await running.router.workers.until(lambda c: len(c.rows) == 1)
+        await running.until(lambda c: len(c.rows) == 1)
         go.set()
         assert (await call)[0] == 200
         assert (await running.operate(chat_operation()))[0] == 404
