@@ -1,7 +1,5 @@
 # The verbs of this project. `make help` lists them.
 SHELL := /bin/bash
-# The last line of `make run ONCE=1` is the answer, also when another make started it.
-MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
