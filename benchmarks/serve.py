@@ -121,9 +121,13 @@ def throughput(manifest: Path, data: Path, model: str) -> tuple[float, float, fl
                 break
         engine, headers = engine_of(process)
         ours, direct = [], []
-        for _ in range(ROUNDS):
-            direct.append(asyncio.run(tokens_per_second(engine, headers, model)))
-            ours.append(asyncio.run(tokens_per_second(url, {}, model)))
+        for number in range(ROUNDS * 2):
+            # Each side goes first in turn: what drifts meanwhile weighs on both alike.
+            for side in ("direct", "ours") if number % 2 else ("ours", "direct"):
+                if side == "ours":
+                    ours.append(asyncio.run(tokens_per_second(url, {}, model)))
+                else:
+                    direct.append(asyncio.run(tokens_per_second(engine, headers, model)))
         ratios = [a / b for a, b in zip(ours, direct, strict=True)]
         return statistics.median(ours), statistics.median(direct), statistics.median(ratios)
 

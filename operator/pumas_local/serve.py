@@ -239,16 +239,18 @@ def _why_none(catalog: Catalog) -> str:
 
 async def _answer(url: str, row: Row, prompt: str, terminal: Terminal) -> str:
     from pumas_local.first_answer import NoAnswer, stream_answer
+    from pumas_server.telemetry import held_back
 
     terminal.say(f"{row.alias} goes on from: {prompt}")
     pieces: list[str] = []
     try:
-        async for piece in stream_answer(url, row.alias, row.profile, prompt):
-            pieces.append(piece)
-            terminal.write(piece)
+        with held_back():
+            async for piece in stream_answer(url, row.alias, row.profile, prompt):
+                pieces.append(piece)
+                terminal.write(piece)
+            terminal.write("\n\n")
     except NoAnswer as error:
         raise CannotServe(f"{row.alias} gave no answer: {error}. Run the command again.") from None
-    terminal.write("\n\n")
     return "".join(pieces)
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from logging.handlers import MemoryHandler
 from typing import TextIO
 
 #: The logger of operation lines, and the attribute of a log record that holds their members.
 OPERATIONS = "pumas.operations"
 FIELDS = "pumas_fields"
+
+#: Past so many lines they are written after all.
+_HELD_LINES = 10_000
 
 
 class JsonFormatter(logging.Formatter):
@@ -27,6 +33,23 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Keep log lines until the block ends: text that streams to a terminal is not cut by them."""
+    root = logging.getLogger()
+    waiting = [
+        MemoryHandler(_HELD_LINES, flushLevel=logging.CRITICAL + 1, target=handler)
+        for handler in root.handlers
+    ]
+    direct, root.handlers = root.handlers, list(waiting)
+    try:
+        yield
+    finally:
+        root.handlers = direct
+        for handler in waiting:
+            handler.close()
 
 
 def configure_logging(stream: TextIO = sys.stderr) -> None:

@@ -26,7 +26,10 @@ async def say_one_word(talk: Conversation) -> None:
 def test_a_second_signal_ends_the_drain(tmp_path: Path, number: signal.Signals) -> None:
     with in_background(lambda: ScriptedUpstream(say_one_word).serving()) as upstream:
         document = manifest(
-            "llm", runtime="external", endpoint={"url": upstream.url}, task="text-generation"
+            "llm",
+            runtime="external",
+            endpoint={"url": upstream.url, "model": "served"},
+            task="text-generation",
         )
         with serve(tmp_path, document) as serving:
             serving.until_available("llm", "chat_generation")

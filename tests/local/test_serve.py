@@ -130,9 +130,9 @@ def test_engine_killed_in_the_middle_of_a_stream(tmp_path: Path, tiny_models: Pa
             "request_id": "k:1",
             "model": "tiny",
             "capability": "text_generation",
-            "input": {"kind": "text", "text": "x"},
+            "input": {"kind": "text", "text": "hello"},
             "output": "text",
-            "options": {"kind": "text_generation", "max_tokens": 2000},
+            "options": {"kind": "text_generation", "max_tokens": 2000, "temperature": 0},
             "stream": True,
         }
         got = ""
@@ -141,7 +141,7 @@ def test_engine_killed_in_the_middle_of_a_stream(tmp_path: Path, tiny_models: Pa
         ) as answer:
             for piece in answer.iter_text():
                 got += piece
-                if got.count("event: delta") == 3 and engine.is_running():
+                if "event: delta" in got and engine.is_running():
                     engine.kill()
         last = json.loads(got.strip().rsplit("data: ", 1)[1])
         assert last["kind"] == "failed"

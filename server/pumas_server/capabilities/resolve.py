@@ -18,6 +18,11 @@ from pumas_server.contract.descriptors import (
 from pumas_server.contract.errors import Code, ContractError, invalid
 from pumas_server.contract.request import Operation
 
+#: Reasons that a runtime which starts, or answers again, takes away.
+PASSING_REASONS = frozenset(
+    {UnavailableReason.RUNTIME_UNAVAILABLE, UnavailableReason.UNKNOWN_MODEL_TASK}
+)
+
 
 def resolve(operation: Operation, descriptors: Sequence[Descriptor]) -> Descriptor:
     """The one descriptor that carries out `operation`. Raises `ContractError`.
@@ -116,12 +121,17 @@ def _unsupported(operation: Operation, descriptors: Sequence[Descriptor]) -> Con
 
 
 def _unavailable(candidates: Sequence[Descriptor]) -> ContractError:
-    reasons = "; ".join(
-        f"{d.capability}: {d.availability.reason}"
+    found = [
+        (d.capability, d.availability.reason)
         for d in candidates
         if isinstance(d.availability, Unavailable)
+    ]
+    told = "; ".join(f"{capability}: {reason}" for capability, reason in found)
+    return ContractError(
+        Code.CAPABILITY_UNAVAILABLE,
+        f"not available now ({told})",
+        lasting=not any(reason in PASSING_REASONS for _, reason in found),
     )
-    return ContractError(Code.CAPABILITY_UNAVAILABLE, f"not available now ({reasons})")
 
 
 def _input(operation: Operation) -> str:

@@ -65,11 +65,20 @@ class ContractError(Exception):
     """A call that fails, made where the fact is known.
 
     `message` is for people: credential-shaped text is redacted here, once. `request_id` is set by
-    the parser, when it rescued one from a body that does not match.
+    the parser, when it rescued one from a body that does not match. `lasting` is True for an
+    unavailability that waiting does not end: then nobody is told to come back.
     """
 
-    def __init__(self, code: Code, message: str, *, request_id: str | None = None) -> None:
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        *,
+        request_id: str | None = None,
+        lasting: bool = False,
+    ) -> None:
         self.code = code
+        self.lasting = lasting
         self.message = redact(message)
         self.request_id = request_id
         super().__init__(f"{code}: {self.message}")

@@ -7,7 +7,7 @@ import math
 from typing import Any, NoReturn, TypeGuard
 
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.provider.projection import provider_reason
+from pumas_server.provider.projection import refuse_reported_error
 
 
 def read_answer(raw: bytes) -> dict[str, Any]:
@@ -18,12 +18,7 @@ def read_answer(raw: bytes) -> dict[str, Any]:
         incoherent("answered something that is not JSON")
     if not isinstance(answer, dict):
         incoherent("answered something that is not an object")
-    if answer.get("error") is not None:
-        reason = provider_reason(raw)
-        raise ContractError(
-            Code.PROVIDER_FAILURE,
-            f"the provider reported: {reason}" if reason else "the provider reported an error",
-        )
+    refuse_reported_error(answer)
     return answer
 
 

@@ -98,13 +98,18 @@ def _decode(payload: str) -> dict[str, Any]:
         _incoherent("sent an event that is not JSON")
     if not isinstance(event, dict):
         _incoherent("sent an event that is not an object")
-    if event.get("error") is not None:
-        reason = _reason(event)
+    refuse_reported_error(event)
+    return event
+
+
+def refuse_reported_error(document: dict[str, Any]) -> None:
+    """Raise `ContractError` (provider_failure) when an event or answer holds an error."""
+    if document.get("error") is not None:
+        reason = _reason(document)
         raise ContractError(
             Code.PROVIDER_FAILURE,
             f"the provider reported: {reason}" if reason else "the provider reported an error",
         )
-    return event
 
 
 def _one_choice(choices: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
+from pumas_crds.vocabulary import PERMANENT_REASONS
 from pumas_server.capabilities import resolve
 from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_RESPONSE_BYTES
 from pumas_server.contract.descriptors import Descriptor
@@ -150,19 +151,19 @@ class ContractApi:
         record.status = error.code.status
         body = error_body(error, outcome, error.request_id or record.request_id)
         record.response_bytes = len(body)
-        await send_whole(send, error.code.status, body, error_headers(error.code, outcome))
+        await send_whole(send, error.code.status, body, error_headers(error, outcome))
 
 
-def error_headers(code: Code, outcome: Outcome) -> Headers:
+def error_headers(error: ContractError, outcome: Outcome) -> Headers:
     """What tells a client library what an error means, before it reads the body.
 
     `x-should-retry: false` is for libraries that replay by default; `Retry-After` for refusals
     that pass by themselves.
     """
     headers = [JSON_HEADER, (b"x-pumas-outcome", outcome.encode())]
-    if outcome is Outcome.UNKNOWN or code.status == 409:
+    if outcome is Outcome.UNKNOWN or error.code.status == 409:
         headers.append((b"x-should-retry", b"false"))
-    if code is Code.CAPABILITY_UNAVAILABLE:
+    if error.code is Code.CAPABILITY_UNAVAILABLE and not error.lasting:
         headers.append((b"retry-after", b"1"))
     return headers
 
@@ -175,7 +176,8 @@ def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
         if error.code is not Code.CAPABILITY_UNAVAILABLE or row.error is None:
             raise
         why = f"{row.error.reason}: {row.error.message}"
-        raise ContractError(error.code, f"{error.message}; {why}") from None
+        lasting = error.lasting or row.error.reason in PERMANENT_REASONS
+        raise ContractError(error.code, f"{error.message}; {why}", lasting=lasting) from None
 
 
 async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:

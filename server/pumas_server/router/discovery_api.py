@@ -41,7 +41,7 @@ def discovery_routes(workers: Workers, openapi: dict[str, Any]) -> APIRouter:
             return Response(
                 error_body(error, outcome, None),
                 error.code.status,
-                {k.decode(): v.decode() for k, v in error_headers(error.code, outcome)},
+                {k.decode(): v.decode() for k, v in error_headers(error, outcome)},
             )
         return _json(render(row.capabilities(model)))
 

@@ -19,6 +19,9 @@ from pumas_server.contract.descriptors import Modalities
 from pumas_server.contract.words import Capability
 from pumas_server.router.source import Endpoint, ModelRecord
 
+#: What llama.cpp's server says of who owns its entries.
+LLAMA_CPP = "llamacpp"
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -71,13 +74,13 @@ def observe_external(body: Any, model: str, task: Task | None) -> Observation:
     """The observation that an external server's `/v1/models` amounts to.
 
     A server that lists several models and not this one does not serve it. A single entry is taken
-    whatever its name: engines that hold one model answer to any.
+    whatever its name when llama.cpp lists it: its server holds one model and answers to any name.
     """
     entries = body.get("data") if isinstance(body, dict) else None
     if not isinstance(entries, list):
         return Observation(problem="its /v1/models is no list of models")
     named = [entry for entry in entries if isinstance(entry, dict)]
-    entry = next((e for e in named if _names(e, model)), named[0] if len(named) == 1 else None)
+    entry = next((e for e in named if _names(e, model)), None) or _only_of_its_engine(named)
     if entry is None:
         return Observation(problem="it does not list the model")
     modalities = _published(entry.get("architecture"))
@@ -103,6 +106,12 @@ def _reported(published: Modalities | None, decides: bool, task: Task | None) ->
     if expected.output and "text" not in expected.output:
         return Modalities(input=published.input, output=expected.output)
     return published
+
+
+def _only_of_its_engine(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The one entry of an engine that answers to any name."""
+    sole = entries[0] if len(entries) == 1 else None
+    return sole if sole is not None and sole.get("owned_by") == LLAMA_CPP else None
 
 
 def _names(entry: Mapping[str, Any], model: str) -> bool:

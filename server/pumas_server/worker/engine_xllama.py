@@ -92,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-fa", dest="flash_attention", choices=tuple(_FLASH_ATTENTION))
     parser.add_argument("-ctk", dest="cache_type_k", choices=_CACHE_TYPES)
     parser.add_argument("-ctv", dest="cache_type_v", choices=_CACHE_TYPES)
+    parser.add_argument("--fit", choices=("on", "off"))
     parser.add_argument("--rerank", action="store_true")
     parser.add_argument("--pooling", choices=_POOLING)
     return parser
@@ -121,6 +122,8 @@ def build_params(arguments: list[str]) -> Any:
     for field in (*_NUMBERS.values(), *_FRACTIONS.values(), *switched):
         if field in given:
             setattr(params, field, given[field])
+    if "fit" in given:
+        params.fit_params = given["fit"] == "on"
     params.model.path = given["file"]
     if "alias" in given:
         params.model_alias = {given["alias"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,12 @@ class Place:
     def launch_settings(self) -> LaunchSettings:
         """What the engine is told of the place; reads how many CPUs there are."""
         return LaunchSettings(
-            self.host, self.engine_port, self.key_file, _count_cpus(), str(self.models_dir)
+            host=self.host,
+            port=self.engine_port,
+            key_file=self.key_file,
+            cpus=_count_cpus(),
+            models=str(self.models_dir),
+            device=_may_have_device(),
         )
 
 
@@ -93,6 +99,15 @@ def _port(environ: Mapping[str, str], name: Variable, default: int) -> int:
     if not text.isdecimal() or not 0 < int(text) < 65_536:
         raise PlaceFault(f"{name} is no port: {text[:20]}")
     return int(text)
+
+
+#: What drivers of devices that llama.cpp can use leave in the file system.
+_DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/dri")
+
+
+def _may_have_device() -> bool:
+    """Whether the engine may find a device; a Mac always has one."""
+    return sys.platform == "darwin" or any(os.path.exists(path) for path in _DEVICE_FILES)
 
 
 def _count_cpus() -> int:

@@ -102,6 +102,8 @@ def test_a_reranker_and_a_pooling(tiny_models: Path) -> None:
         ("--timeout 31536000", "timeout_read", 31_536_000),
         ("--timeout 31536000", "timeout_write", 31_536_000),
         ("-t 3", "cpuparams.n_threads", 3),
+        ("--fit off", "fit_params", False),
+        ("--fit on", "fit_params", True),
         ("-t 3", "cpuparams_batch.n_threads", 3),
         ("-fa on", "flash_attn_type.name", "LLAMA_FLASH_ATTN_TYPE_ENABLED"),
         ("-fa off", "flash_attn_type.name", "LLAMA_FLASH_ATTN_TYPE_DISABLED"),

@@ -46,6 +46,11 @@ def value(command: list[str], flag: str) -> str:
     return command[command.index(flag) + 1]
 
 
+def test_where_a_device_may_be_the_engine_fits_itself_to_it() -> None:
+    program, there = EngineProgram(("llama-server",)), replace(SETTINGS, device=True)
+    assert "--fit" not in build_engine_command(program, spec(), EngineMode.GENERATE, FILE, there)
+
+
 def test_the_whole_command_of_a_generating_engine() -> None:
     assert command(EngineMode.GENERATE, context_tokens=1024, parallel=2) == [
         "llama-server",
@@ -80,6 +85,8 @@ def test_the_whole_command_of_a_generating_engine() -> None:
         "31536000",
         "-t",
         "3",
+        "--fit",
+        "off",
     ]
 
 
