@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import ServingProfile
-from pumas_crds.vocabulary import INSPECTION, INSPECTOR_NAME, MODEL_NAME_ANNOTATION
+from pumas_crds.vocabulary import (
+    INSPECTION,
+    INSPECTOR_NAME,
+    MODEL_NAME_ANNOTATION,
+    SPEC_HASH_ANNOTATION,
+)
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_operator import names
 from pumas_operator.labels import Object, build_labels, build_metadata
@@ -49,22 +54,20 @@ def build_inspection_job(model: ServedModel, profile: ServingProfile, settings: 
     labels = build_labels(model, INSPECTOR_NAME, INSPECTION)
     image = select_image(spec.runtime, profile.spec, settings)
     own = {MODEL_NAME_ANNOTATION: model.metadata.name}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": build_metadata(
-            names.inspection_job(model.metadata.name, inspection_hash(model)), model, labels
-        ),
-        "spec": {
-            "backoffLimit": RETRIES,
-            "activeDeadlineSeconds": DEADLINE_SECONDS,
-            "ttlSecondsAfterFinished": KEPT_SECONDS,
-            "template": {
-                "metadata": {
-                    "labels": profile.spec.pod_labels | labels,
-                    "annotations": profile.spec.pod_annotations | own,
-                },
-                "spec": build_inspecting_pod(worker, profile.spec, image),
+    job: Object = {
+        "backoffLimit": RETRIES,
+        "activeDeadlineSeconds": DEADLINE_SECONDS,
+        "ttlSecondsAfterFinished": KEPT_SECONDS,
+        "template": {
+            "metadata": {
+                "labels": profile.spec.pod_labels | labels,
+                "annotations": profile.spec.pod_annotations | own,
             },
+            "spec": build_inspecting_pod(worker, profile.spec, image),
         },
     }
+    name = names.inspection_job(model.metadata.name, inspection_hash(model))
+    metadata = build_metadata(name, model, labels)
+    # A Job cannot be changed: one that looks in another way, by another image, is another.
+    metadata["annotations"] = own | {SPEC_HASH_ANNOTATION: spec_hash(job)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job}

@@ -29,10 +29,16 @@ def read_model(body: Json) -> ServedModel | Fault:
         except ValidationError:
             return ServedModel.model_validate({**body, "status": {}})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(step) for step in first["loc"])
-        told = first["msg"].removeprefix("Value error, ")
-        return Fault(reason=Reason.INVALID_SPEC, message=build_sentence(f"{field}: {told}."))
+        return describe_fault(error)
+
+
+def describe_fault(error: ValidationError, introduction: str = "") -> Fault:
+    """The first field that cannot be read, as a fault of the object."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(step) for step in first["loc"])
+    told = first["msg"].removeprefix("Value error, ")
+    message = build_sentence(f"{introduction}{field}: {told}.")
+    return Fault(reason=Reason.INVALID_SPEC, message=message)
 
 
 def build_unreadable_status(body: Json, fault: Fault, now: datetime) -> ServedModelStatus:

@@ -1,0 +1,151 @@
+"""What comes in: takes watch events into memory and says which models they concern.
+
+An event is a hint to look, never a command: what is done depends on what is held. Watches do not
+tell what was deleted while they were not connected and the server forgot; for that all is listed
+now and then (`Listing`), and whatever a listing lacks is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from pumas_crds.vocabulary import MANAGED_BY_LABEL, MANAGED_BY_VALUE
+from pumas_operator.cluster import Cluster
+from pumas_operator.identity import read_identity
+from pumas_operator.json_object import Json, items, member, text
+from pumas_operator.kinds import (
+    JOB,
+    POD,
+    SERVED_MODEL,
+    SERVING_PROFILE,
+    WATCHED_CHILDREN,
+    Kind,
+)
+from pumas_operator.objects import Key, Objects, key_of, model_key, uid_of
+from pumas_operator.requests import build_list
+
+_log = logging.getLogger(__name__)
+
+CHILD_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"
+
+
+class Watched(NamedTuple):
+    """A kind that is watched, and which of its objects."""
+
+    kind: Kind
+    selector: str
+    at_home: bool = False
+    """Only in the operator's own namespace."""
+
+
+WATCHED = (
+    Watched(SERVED_MODEL, ""),
+    Watched(SERVING_PROFILE, "", at_home=True),
+    *(Watched(kind, CHILD_SELECTOR) for kind in (*WATCHED_CHILDREN, JOB, POD)),
+)
+
+
+class Intake:
+    """Takes objects in, and has `concern` told the keys of models to look at."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        concern: Callable[[Key], None],
+        forget_model: Callable[[str], None],
+        forget_pod: Callable[[str], None],
+        relisted: Callable[[], None],
+    ) -> None:
+        self._objects = objects
+        self._concern = concern
+        self._forget = {SERVED_MODEL: forget_model, POD: forget_pod}
+        self.relisted = relisted
+
+    def seen(self, kind: Kind, body: Json) -> None:
+        """An object is there, or has changed."""
+        known = self._objects.get(kind, key_of(body)) is not None
+        if self._objects.put(kind, body):
+            # A rival's change cannot give a name away; its coming and going can.
+            self._concerns(kind, body, rivals=not known)
+
+    def gone(self, kind: Kind, body: Json) -> None:
+        """An object was deleted."""
+        self._objects.remove(kind, key_of(body), uid_of(body))
+        self._forget.get(kind, _nobody)(uid_of(body))
+        self._concerns(kind, body, rivals=True)
+
+    def _concerns(self, kind: Kind, body: Json, *, rivals: bool) -> None:
+        if kind is SERVING_PROFILE:
+            name = key_of(body).name
+            for model in self._objects.all(SERVED_MODEL):
+                if read_identity(model)[1] == name:
+                    self._concern(key_of(model))
+        elif kind is SERVED_MODEL:
+            self._concern(key_of(body))
+            for model in self._objects.all(SERVED_MODEL) if rivals else ():
+                if read_identity(model) == read_identity(body):
+                    self._concern(key_of(model))
+        else:
+            self._concern(model_key(body))
+
+
+def _nobody(uid: str) -> None:
+    """Nobody remembers anything of the other kinds."""
+
+
+class Listing:
+    """Lists everything that is watched, so that memory is what the cluster holds."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        objects: Objects,
+        intake: Intake,
+        home: str,
+        namespaces: Iterable[str],
+    ) -> None:
+        self._cluster = cluster
+        self._objects = objects
+        self._intake = intake
+        self._home = home
+        self._namespaces = tuple(namespaces)
+
+    async def list_all(self) -> None:
+        """Take in all that is there, then drop what is not. Raises `Unreachable`, `Refused`."""
+        for watched in WATCHED:
+            before = {
+                key: self._objects.get(watched.kind, key)
+                for key in self._objects.keys(watched.kind)
+            }
+            there: set[str] = set()
+            for path in self._paths(watched):
+                async for body in self._list(path, watched):
+                    there.add(uid_of(body))
+                    self._intake.seen(watched.kind, body)
+            self._drop(watched.kind, before, there)
+
+    def _drop(self, kind: Kind, before: Mapping[Key, Json | None], there: set[str]) -> None:
+        for key, body in before.items():
+            missing = body is not None and uid_of(body) not in there
+            # What was taken in since is newer than the listing.
+            if missing and body is not None and self._objects.get(kind, key) is body:
+                _log.info("%s %s went unseen", kind.name, key.name)
+                self._intake.gone(kind, body)
+
+    def _paths(self, watched: Watched) -> list[str]:
+        if watched.at_home:
+            return [watched.kind.path(self._home)]
+        return [watched.kind.path(name) for name in self._namespaces] or [watched.kind.everywhere]
+
+    async def _list(self, path: str, watched: Watched) -> AsyncIterator[Json]:
+        proceed = ""
+        while True:
+            page = await self._cluster.send(build_list(path, watched.selector, proceed))
+            for item in items(page, "items"):
+                # Items of a list of built-in kinds do not say what they are.
+                yield {"apiVersion": watched.kind.api_version, "kind": watched.kind.name, **item}
+            proceed = text(member(page, "metadata"), "continue")
+            if not proceed:
+                return

@@ -1,0 +1,89 @@
+"""What waits without a word in its own status, and what the cluster's Events say about it. Pure.
+
+A Job whose pods are refused (a quota, an admission policy) and a pod whose volume cannot be mounted
+say nothing themselves: only their controllers' Events do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from pumas_crds.facts import Fault
+from pumas_crds.vocabulary import Reason
+from pumas_operator.json_object import Json, items, member, text, whole
+from pumas_operator.kinds import EVENT
+from pumas_operator.pod_truth import explain_waiting
+from pumas_operator.requests import Request
+from pumas_operator.sentence import build_sentence
+
+#: How long making a pod, or its containers, may take before the reason is looked for.
+JOB_PATIENCE_SECONDS = 3
+POD_PATIENCE_SECONDS = 15
+#: What the kubelet says of a container while it does what has to be done before it.
+_BEFORE = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+def select_silent_jobs(jobs: Iterable[Json], pods: Iterable[Json], now: datetime) -> Iterator[str]:
+    """The uids of Jobs that should have a pod by now."""
+    made_by = {
+        text(owner, "uid")
+        for pod in pods
+        for owner in items(member(pod, "metadata"), "ownerReferences")
+    }
+    for job in jobs:
+        status, uid = member(job, "status"), text(member(job, "metadata"), "uid")
+        over = whole(status, "succeeded") or whole(status, "failed")
+        old = _age(job, now) >= JOB_PATIENCE_SECONDS
+        if uid not in made_by and not over and old and not _going(job):
+            yield uid
+
+
+def select_silent_pods(pods: Iterable[Json], now: datetime) -> Iterator[str]:
+    """The uids of pods that have a node, yet none of whose containers should take this long."""
+    for pod in pods:
+        old = _age(pod, now) >= POD_PATIENCE_SECONDS
+        if old and is_preparing(pod) and explain_waiting(pod) is None and not _going(pod):
+            yield text(member(pod, "metadata"), "uid")
+
+
+def is_preparing(pod: Json) -> bool:
+    """Whether a pod that has a node waits for its volumes or its network."""
+    status = member(pod, "status")
+    states = [
+        member(container, "state")
+        for part in ("initContainerStatuses", "containerStatuses")
+        for container in items(status, part)
+    ]
+    untouched = all(text(member(state, "waiting"), "reason") in _BEFORE for state in states)
+    waits = all("running" not in state and "terminated" not in state for state in states)
+    placed = bool(text(member(pod, "spec"), "nodeName"))
+    return text(status, "phase") == "Pending" and placed and untouched and waits
+
+
+def build_events_query(namespace: str, uid: str) -> Request:
+    """The warnings about one object."""
+    selector = f"involvedObject.uid={uid},type=Warning"
+    return Request("GET", EVENT.path(namespace), query={"fieldSelector": selector, "limit": "50"})
+
+
+def build_stall(events: Json, reason: Reason) -> Fault | None:
+    """What the newest warning says."""
+    told = sorted(items(events, "items"), key=_last_seen)
+    if not told:
+        return None
+    return Fault(reason=reason, message=build_sentence(text(told[-1], "message"), "No reason."))
+
+
+def _last_seen(event: Json) -> str:
+    return text(event, "lastTimestamp") or text(event, "eventTime")
+
+
+def _age(body: Json, now: datetime) -> float:
+    """In seconds."""
+    created = text(member(body, "metadata"), "creationTimestamp")
+    return (now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
+
+
+def _going(body: Json) -> bool:
+    return "deletionTimestamp" in member(body, "metadata")
