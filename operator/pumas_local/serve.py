@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
 from pumas_local.manifest_files import Manifests, read_manifests
 from pumas_local.node import Node
 from pumas_server.router.listener import listen
+from pumas_server.router.stop_signals import stop_signals
 
 if TYPE_CHECKING:
     from pumas_local.terminal import Terminal
@@ -71,33 +72,12 @@ async def _serve(options: ServeOptions, manifests: Manifests, listener: socket.s
     began = monotonic()
     stop = asyncio.Event()
     node = Node(manifests, options.data)
-    with _signals(stop):
+    with stop_signals(stop):
         try:
             await node.start()
             return await _route(options, node, listener, stop, began)
         finally:
             await node.stop()
-
-
-@contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """The first signal asks to stop; a second one stops without waiting."""
-    loop = asyncio.get_running_loop()
-    main = asyncio.current_task()
-
-    def asked() -> None:
-        if stop.is_set() and main is not None:
-            main.cancel()
-        stop.set()
-
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in handled:
-        loop.add_signal_handler(number, asked)
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
 
 
 async def _route(

@@ -131,7 +131,7 @@ class Applier:
         if owner_of(held) != uid:
             raise _Foreign
         if not is_claimed(held):
-            held = self._keep(kind, await self._cluster.send(build_claim(kind, held)))
+            held = self._keep(kind, await self._claim(kind, held))
         wanted, found = spec_hash(desired), _stable(held)
         if covers(held, desired) or self._settled.get(uid_of(held)) == (wanted, found):
             return
@@ -141,6 +141,17 @@ class Applier:
         else:
             # The API server writes some value otherwise than it was given: as good as it gets.
             self._settled[uid_of(made)] = (wanted, _stable(made))
+
+    async def _claim(self, kind: Kind, held: Json) -> Json:
+        try:
+            return await self._cluster.send(build_claim(kind, held))
+        except Refused as error:
+            if error.status != _CONFLICT:
+                raise
+        # Its controller has written its status since.
+        key = key_of(held)
+        held = await self._cluster.send(build_get(kind, key.namespace, key.name))
+        return await self._cluster.send(build_claim(kind, held))
 
     async def _ensure_secret(self, desired: Object, uid: str, *, troubled: bool) -> None:
         at = self._secrets.get(uid)

@@ -5,7 +5,7 @@ What the operator may do in the namespaces whose models it serves. It reads Secr
 {{- define "pumas.operatorRules" -}}
 - apiGroups: [serving.pumas.dev]
   resources: [servedmodels]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [serving.pumas.dev]
   resources: [servedmodels/status]
   verbs: [patch]
@@ -29,8 +29,8 @@ What the operator may do in the namespaces whose models it serves. It reads Secr
   verbs: [get, create, patch]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [list, create]
 {{- end -}}

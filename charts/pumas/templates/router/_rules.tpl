@@ -2,11 +2,8 @@
 {{- define "pumas.routerRules" -}}
 - apiGroups: [serving.pumas.dev]
   resources: [servedmodels]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
-  verbs: [get, list, watch]
-- apiGroups: [serving.pumas.dev]
-  resources: [servedmodels/scale]
-  verbs: [patch]
+  verbs: [list, watch]
 {{- end -}}
