@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models check format test bench generate fresh clean cluster cluster-down test-cluster
+.PHONY: help install run models check format test bench generate fresh clean cluster cluster-down deploy test-cluster
 
 # The example that `make run` serves, and what it is asked.
 PORT ?= 8080
@@ -72,6 +72,9 @@ cluster: ## bring up a single-node Kubernetes (Linux, root), or use the one KUBE
 
 cluster-down: ## remove that cluster wholly
 	@tests/cluster/down.sh
+
+deploy: ## build both images, load them into the current cluster, install the chart
+	@scripts/deploy.sh
 
 test-cluster: install ## tests on a real Kubernetes; removes its cluster at the end
 	@$(PYTEST) tests/cluster -n 2 --dist loadgroup

@@ -102,6 +102,8 @@ async def _watch(
         await kopf.operator(
             registry=build_registry(operation.intake, at_home=at_home, pulse=pulse),
             settings=build_settings(at_home=at_home, lease=LEASE_NAME),
+            # Else kopf asks who runs it, and a container's user has no name.
+            identity=environment.identity,  # type: ignore[arg-type]
             standalone=True,
             namespaces=namespaces,
             clusterwide=not namespaces,

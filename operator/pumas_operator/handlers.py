@@ -73,7 +73,7 @@ def build_settings(*, at_home: bool, lease: str) -> kopf.OperatorSettings:
     settings.watching.client_timeout = WATCH_SECONDS + 30
     settings.watching.connect_timeout = 10
     settings.watching.inactivity_timeout = SILENCE_SECONDS
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = 100
     settings.networking.error_backoffs = _Pauses()
     for watched in WATCHED:
         if watched.at_home is at_home and watched.selector:

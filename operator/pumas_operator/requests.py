@@ -45,7 +45,7 @@ def build_get(kind: Kind, namespace: str, name: str) -> Request:
 
 def build_list(path: str, selector: str, proceed: str = "") -> Request:
     """Read a page of a collection; `proceed` is the previous page's word for the next."""
-    query = {"limit": "500", "labelSelector": selector, "continue": proceed}
+    query = {"limit": "100", "labelSelector": selector, "continue": proceed}
     return Request("GET", path, query={name: value for name, value in query.items() if value})
 
 

@@ -16,7 +16,7 @@ buildah() { # in a mount namespace of its own: it leaves its storage mounted
   nice -n 10 unshare --mount buildah --root "$kube/buildah/root" --runroot "$kube/buildah/run" --storage-driver overlay "$@"
 }
 base=$images/base/python.tar
-[ -s "$base" ] || { "$here/image-python.sh" && say "python:3.11-slim"; }
+[ "$base" -nt "$here/image-python.sh" ] || { "$here/image-python.sh" && say "python:3.11-slim"; }
 mkdir -p "$kube/buildah"
 if [ ! "$kube/buildah/base.pulled" -nt "$base" ]; then
   buildah pull -q "oci-archive:$base" >/dev/null
@@ -30,6 +30,11 @@ if [ -e $authorities ]; then mounts=(-v "$authorities:$authorities:ro"); fi
 buildah build --isolation chroot --pull-never --layers --network host "${mounts[@]}" \
   -t "$name" -f "$dockerfile" "$@" "$context"
 say "built $name"
+id=$(buildah inspect --type image --format '{{.FromImageID}}' "$name")
+if "$here/image-load.sh" --has "$name" "$id"; then
+  say "$name was loaded before, and has not changed"
+  exit
+fi
 archive=$kube/buildah/$(tr '/:' '__' <<<"$name").tar
 rm -f "$archive"
 buildah push -q "$name" "docker-archive:$archive:$name" # uncompressed, which an OCI archive never is

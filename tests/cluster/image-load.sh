@@ -1,6 +1,16 @@
 #!/usr/bin/env bash
 # Load an image archive into the cluster: ours, or the kind or k3d cluster that KUBECONFIG names.
+#   image-load.sh ARCHIVE
+#   image-load.sh --has NAME:TAG ID    whether our cluster has just that image under that name
 . "$(dirname "$0")/settings.sh"
+if [ "${1-}" = --has ]; then
+  [ $# = 3 ] || fail "usage: image-load.sh --has NAME:TAG ID"
+  if foreign || ! alive containerd; then exit 1; fi
+  # The kubelet's side of containerd names each image by its id too.
+  found=$(ctr -a "$socket" -n k8s.io images ls "name==$2" "name==sha256:$3" | awk 'NR > 1 {print $3}')
+  [ "$(sort <<<"$found" | uniq -d)" ] && exit
+  exit 1
+fi
 [ $# = 1 ] || fail "usage: image-load.sh ARCHIVE"
 if foreign; then
   type -P kubectl >/dev/null || fail "KUBECONFIG is set, and kubectl is not on the PATH"

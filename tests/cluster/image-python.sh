@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The base image of an ordinary Dockerfile, without a registry: Python 3.11 and pip out of Debian 12's
-# packages, under the name of the usual one, python:3.11-slim.
+# packages, under the name of the usual one, python:3.11-slim. It has the libraries of llama.cpp too
+# (libgomp, libstdc++), so that building the worker's image needs no Debian mirror.
 . "$(dirname "$0")/settings.sh"
 . "$here/machine.sh"
 grep -q '^VERSION_CODENAME=bookworm$' /etc/os-release ||
@@ -11,7 +12,7 @@ mirror=$(apt-get indextargets --format '$(SITE)' | grep -v security | sort -u | 
 [ -n "$mirror" ] || fail "apt-get has no list of packages; run: apt-get update"
 folder=$(mktemp -d -p "$kube")
 trap 'rm -rf "$folder"' EXIT
-nice -n 10 mmdebstrap --quiet --variant=essential --include=python3,python3-pip,ca-certificates \
+nice -n 10 mmdebstrap --quiet --variant=essential --include=python3,python3-pip,ca-certificates,libgomp1,libstdc++6 \
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
   --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$folder/root" "$mirror"
 cd "$folder/root" || exit

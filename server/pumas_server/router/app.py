@@ -110,10 +110,12 @@ class Router:
 
         @app.api_route("/readyz", methods=["GET", "HEAD"])
         async def readyz() -> Response:
-            """Calls may be sent here. Waits for no model."""
-            if self.accepting:
-                return Response("ok\n", media_type="text/plain")
-            return Response("stopping\n", 503, media_type="text/plain")
+            """Calls may be sent here. Waits for the first listing of models, and for no model."""
+            if not self.accepting:
+                return Response("stopping\n", 503, media_type="text/plain")
+            if not self.workers.listed:
+                return Response("not listed yet\n", 503, media_type="text/plain")
+            return Response("ok\n", media_type="text/plain")
 
         @app.api_route("/metrics", methods=["GET", "HEAD"])
         async def metrics() -> Response:

@@ -1,13 +1,19 @@
 """Model records from what the Kubernetes API holds: ServedModels and EndpointSlices. Pure.
 
-A slice belongs to the model whose uid its label tells: Kubernetes copies a Service's labels. An address counts as ready when the
-slice says so, or says nothing; one that is terminating never does, also while it still serves.
+A slice belongs to the model of its namespace whose uid its label tells: Kubernetes copies a
+Service's labels, and a slice from another namespace is an impostor's. An address counts as ready
+when the slice says so, or says nothing; one that is terminating never does, also while it still
+serves.
+
+Of several models that ask for one alias and profile the oldest is served, then the one with the
+smaller uid: what the operator tells the others is also computed here, from the same objects.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +21,7 @@ from pydantic import ValidationError
 from pumas_crds.engine_key import engine_key
 from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import (
+    DEFAULT_PROFILE,
     ENGINE_PORT,
     ENGINE_PORT_NAME,
     MODEL_UID_LABEL,
@@ -28,59 +35,122 @@ Json = Mapping[str, Any]
 
 EXTERNAL_UID = "external"
 
+#: What is taken of a status that an operator of another release wrote in words unknown here.
+_PLAIN_STATUS = ("loadState", "specHash")
+
 
 def build_records(
     models: Iterable[Json], slices: Iterable[Json], secret: bytes
 ) -> tuple[ModelRecord, ...]:
-    """The records of all models that can be read; one that cannot is the API server's to refuse."""
-    by_model: dict[str, list[Json]] = defaultdict(list)
+    """The records of all models that have their identity for themselves and can be read."""
+    pieces: dict[tuple[str, str], list[Json]] = defaultdict(list)
     for piece in slices:
-        uid = piece.get("metadata", {}).get("labels", {}).get(MODEL_UID_LABEL)
-        if uid is not None:
-            by_model[uid].append(piece)
-    records = []
-    for body in models:
-        try:
-            model = ServedModel.model_validate(body)
-        except ValidationError:
-            continue
-        records.append(_record(model, body, by_model, secret))
-    return tuple(records)
+        metadata = piece["metadata"]
+        uid = (metadata.get("labels") or {}).get(MODEL_UID_LABEL)
+        if uid and piece.get("addressType") != "FQDN":
+            pieces[metadata.get("namespace", ""), uid].append(piece)
+    records = (_record(body, pieces, secret) for body in _winners(models))
+    return tuple(record for record in records if record is not None)
+
+
+def _winners(models: Iterable[Json]) -> Iterator[Json]:
+    """The first of each identity. A model that cannot be read holds its name all the same."""
+    taken: set[tuple[str, str]] = set()
+    for body in sorted(models, key=_age):
+        spec = body.get("spec") or {}
+        identity = (
+            spec.get("alias") or body["metadata"]["name"],
+            spec.get("profile") or DEFAULT_PROFILE,
+        )
+        if identity not in taken:
+            taken.add(identity)
+            yield body
+
+
+def _age(body: Json) -> tuple[str, str]:
+    metadata = body["metadata"]
+    return metadata.get("creationTimestamp") or "", metadata["uid"]
 
 
 def _record(
+    body: Json, pieces: Mapping[tuple[str, str], list[Json]], secret: bytes
+) -> ModelRecord | None:
+    whole = body.get("status") or {}
+    plain = {name: whole[name] for name in _PLAIN_STATUS if name in whole}
+    for status in (whole, plain, {}):
+        try:
+            model = ServedModel.model_validate({**body, "status": status})
+        except ValidationError:
+            continue
+        endpoints = _endpoints(model, status is whole, pieces, secret)
+        return ModelRecord(model, model.status.spec_hash, endpoints)
+    return None
+
+
+def _endpoints(
     model: ServedModel,
-    body: Json,
-    by_model: Mapping[str, list[Json]],
+    status_read: bool,
+    pieces: Mapping[tuple[str, str], list[Json]],
     secret: bytes,
-) -> ModelRecord:
+) -> tuple[Endpoint, ...]:
     metadata, spec = model.metadata, model.spec
-    status = body.get("status", {})
-    digest = str(status.get("specHash", ""))
-    if spec.runtime is Runtime.EXTERNAL:
-        endpoints: tuple[Endpoint, ...] = ()
-        if spec.endpoint is not None and model.status.error is None:
-            endpoints = (Endpoint(EXTERNAL_UID, spec.endpoint.root(), None, ready=True),)
-        return ModelRecord(model, digest, endpoints)
-    pieces = by_model.get(metadata.uid, [])
-    key = engine_key(secret, metadata.uid)
-    return ModelRecord(model, digest, tuple(e for p in pieces for e in _endpoints(p, key)))
+    if spec.runtime is not Runtime.EXTERNAL:
+        key = engine_key(secret, metadata.uid)
+        mine = pieces.get((metadata.namespace, metadata.uid), [])
+        return tuple(_pods(mine, key, admits=not spec.suspend))
+    # A server that the operator refuses is not called. An error that cannot be read may say so.
+    allowed = status_read and model.status.error is None and not spec.suspend
+    if spec.endpoint is None or not allowed:
+        return ()
+    return (Endpoint(EXTERNAL_UID, spec.endpoint.root(), None, ready=True),)
 
 
-def _endpoints(piece: Json, key: str) -> Iterator[Endpoint]:
+@dataclass(frozen=True, slots=True, order=True)
+class _Place:
+    """Where a slice says that a pod is. In order of preference: IPv4 first."""
+
+    ipv6: bool
+    address: str
+    engine: int
+    supervisor: int
+    ready: bool
+    terminating: bool
+
+
+def _pods(pieces: Iterable[Json], key: str, *, admits: bool) -> Iterator[Endpoint]:
+    """One endpoint a pod: it stands in a slice of each address family, and while slices are
+    rearranged in two of one family. A word of its end counts wherever it stands."""
+    places: dict[str, list[_Place]] = defaultdict(list)
+    for piece in pieces:
+        for uid, place in _places(piece):
+            places[uid].append(place)
+    for uid, found in sorted(places.items()):
+        place = min(found)
+        host = f"[{place.address}]" if place.ipv6 else place.address
+        ready = any(p.ready for p in found) and not any(p.terminating for p in found)
+        yield Endpoint(
+            uid=uid,
+            url=f"http://{host}:{place.engine}",
+            supervisor_url=f"http://{host}:{place.supervisor}",
+            ready=ready and admits,
+            api_key=key,
+        )
+
+
+def _places(piece: Json) -> Iterator[tuple[str, _Place]]:
     ports = {p.get("name"): p.get("port") for p in piece.get("ports") or ()}
-    engine = ports.get(ENGINE_PORT_NAME) or ENGINE_PORT
-    supervisor = ports.get(SUPERVISOR_PORT_NAME) or SUPERVISOR_PORT
     for entry in piece.get("endpoints") or ():
         conditions = entry.get("conditions") or {}
-        uid = (entry.get("targetRef") or {}).get("uid", "")
-        ready = conditions.get("ready") is not False and conditions.get("terminating") is not True
-        for address in entry.get("addresses") or ():
-            host = f"[{address}]" if ":" in address else address
-            yield Endpoint(
-                uid=uid or address,
-                url=f"http://{host}:{engine}",
-                supervisor_url=f"http://{host}:{supervisor}",
-                ready=ready,
-                api_key=key,
+        # Several addresses of one entry are interchangeable.
+        for address in (entry.get("addresses") or ())[:1]:
+            yield (
+                (entry.get("targetRef") or {}).get("uid") or address,
+                _Place(
+                    ipv6=":" in address,
+                    address=address,
+                    engine=ports.get(ENGINE_PORT_NAME) or ENGINE_PORT,
+                    supervisor=ports.get(SUPERVISOR_PORT_NAME) or SUPERVISOR_PORT,
+                    ready=conditions.get("ready") is not False,
+                    terminating=conditions.get("terminating") is True,
+                ),
             )

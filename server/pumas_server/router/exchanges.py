@@ -1,11 +1,13 @@
 """An exchange: permit, endpoint, connection, marker, header — one call's way to an engine.
 
 Permits are tried, never queued for. Only *connecting* is tried at another endpoint, each endpoint
-once; from the marker on, whatever happens is this call's only answer.
+once, the least busy first; one that refuses is ejected. From the marker on, whatever happens is
+this call's only answer.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -57,15 +59,16 @@ class Exchanges:
                         response = await borrowed.enter_async_context(call)
                     except ConnectFailed:
                         refusal = "no endpoint of the model can be reached"
-                        self._workers.look_again(target.endpoint)
+                        self._workers.unreachable(target.endpoint)
                         continue
                     yield response
                     return
             raise ContractError(Code.CAPABILITY_UNAVAILABLE, refusal)
 
     def _by_load(self, targets: tuple[Target, ...]) -> list[Target]:
+        """The least busy first; equals in any order, or every router would fill the same pod."""
         busy = self._admission.by_pod
-        return sorted(targets, key=lambda target: busy.get(target.endpoint.url, 0))
+        return sorted(targets, key=lambda t: (busy.get(t.endpoint.url, 0), random.random()))
 
     def _still_serves(self, target: Target) -> Callable[[], bool]:
         return lambda: self._workers.catalog.holds(target.identity)

@@ -7,7 +7,7 @@ tells: llama.cpp publishes an architecture, others a bare list, and then the rec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pumas_crds.facts import PodDescriptor, PodState
@@ -48,6 +48,11 @@ ObservationKey = tuple[str, str, str]
 def key_of(record: ModelRecord, endpoint: Endpoint) -> ObservationKey:
     """Under which an endpoint's observation is kept, whether it is ready or not."""
     return (record.model.metadata.uid, endpoint.uid, endpoint.url)
+
+
+def unready(said: Observation) -> Observation:
+    """The same of an endpoint that cannot be called, whatever it says."""
+    return replace(said, facts=replace(said.facts, ready=False))
 
 
 def observe_pod(descriptor: PodDescriptor) -> Observation:

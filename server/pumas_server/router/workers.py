@@ -2,8 +2,9 @@
 
 One task follows the source; one task an endpoint asks it what it is: a serving pod for its
 `/descriptor`, an external server for its `/v1/models`, by GET only. At once, then often until the
-first answer, then now and then, and whenever something happened that may have changed it. The
-catalogue is rebuilt whole from all that is known, and swapped.
+first answer, then now and then, and whenever something happened that may have changed it. A pod
+that could not be connected to is ejected until it says that it is ready. The catalogue is rebuilt
+whole from all that is known, and swapped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -19,13 +20,16 @@ import aiohttp
 from pydantic import ValidationError
 
 from pumas_crds.facts import PodDescriptor
+from pumas_server.router.background import start
 from pumas_server.router.catalog import Catalog, build_catalog
+from pumas_server.router.ejection import Ejections
 from pumas_server.router.observations import (
     Observation,
     ObservationKey,
     key_of,
     observe_external,
     observe_pod,
+    unready,
 )
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint, ModelRecord, ModelSource
@@ -69,9 +73,13 @@ class Workers:
         self._records: tuple[ModelRecord, ...] = ()
         self._watched: dict[ObservationKey, _Watched] = {}
         self._observations: dict[ObservationKey, Observation] = {}
-        self._changed = asyncio.Condition()
+        self._client: aiohttp.ClientSession | None = None
+        self._ejections = Ejections(self._is_ready, self._rebuild)
+        self._swapped = asyncio.Event()
         self._removed: Callable[[str], None] = lambda model_uid: None
         self.catalog = Catalog(())
+        self.listed = False
+        """Whether the source ever told which models there are. An empty listing is one too."""
 
     @asynccontextmanager
     async def run(self, removed: Callable[[str], None]) -> AsyncIterator[None]:
@@ -81,7 +89,8 @@ class Workers:
         async with aiohttp.ClientSession(
             timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
         ) as client:
-            follow = _start(self._follow(client), "follow-source")
+            self._client = client
+            follow = start(self._follow(client), "follow-source")
             try:
                 yield
             finally:
@@ -89,25 +98,31 @@ class Workers:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+                await self._ejections.close()
 
     async def until(self, holds: Callable[[Catalog], bool]) -> Catalog:
         """The first catalogue of which `holds` is true."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: holds(self.catalog))
-            return self.catalog
+        while not holds(self.catalog):
+            await self._swapped.wait()
+        return self.catalog
 
-    def look_again(self, endpoint: Endpoint) -> None:
-        """Ask an endpoint at once: something happened that it may know of."""
-        for watched in self._watched.values():
+    def unreachable(self, endpoint: Endpoint) -> None:
+        """Connecting to an endpoint failed. One of ours is out of the choice when this returns,
+        until its `/readyz` says yes; an `external` server, which has none, is asked what it is."""
+        for key, watched in self._watched.items():
             if watched.endpoint.url == endpoint.url:
                 watched.poke.set()
+                if endpoint.supervisor_url is not None:
+                    self._ejections.eject(key, watched.endpoint)
+        if endpoint.supervisor_url is not None:
+            self._rebuild()
 
     async def _follow(self, client: aiohttp.ClientSession) -> None:
         async for records in self._source.watch():
             before = {record.model.metadata.uid for record in self._records}
-            self._records = records
+            self._records, self.listed = records, True
             self._watch_endpoints(client)
-            await self._rebuild()
+            self._rebuild()
             for uid in before - {record.model.metadata.uid for record in records}:
                 self._removed(uid)
 
@@ -116,13 +131,14 @@ class Workers:
         for key in self._watched.keys() - current.keys():
             gone = self._watched.pop(key)
             self._observations.pop(key, None)
+            self._ejections.forget(key)
             if gone.task is not None:
                 gone.task.cancel()
         for key, (record, endpoint) in current.items():
             watched = self._watched.get(key)
             if watched is None:
                 watched = self._watched[key] = _Watched(record, endpoint)
-                watched.task = _start(
+                watched.task = start(
                     self._keep_asking(client, key, watched), f"ask-{record.model.alias}"
                 )
             else:
@@ -145,7 +161,7 @@ class Workers:
                 continue
             if said is not None and said != self._observations.get(key):
                 self._observations[key] = said
-                await self._rebuild()
+                self._rebuild()
             pause = _pause(watched.endpoint, self._observations.get(key))
             try:
                 await asyncio.wait_for(watched.poke.wait(), pause)
@@ -169,24 +185,24 @@ class Workers:
                 return None
             return Observation(problem=_silence(error))
 
-    async def _rebuild(self) -> None:
-        self.catalog = build_catalog(
-            self._records, self._observations, self._settings.external_in_flight
-        )
-        async with self._changed:
-            self._changed.notify_all()
+    async def _is_ready(self, endpoint: Endpoint) -> bool:
+        """Whether a pod of ours says that it is ready. Asked before every return of it."""
+        if self._client is None:
+            return False
+        try:
+            await _get(self._client, f"{endpoint.supervisor_url}/readyz", endpoint)
+        except _SILENCE:
+            return False
+        return True
 
-
-def _start(work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
-    task = asyncio.create_task(work, name=name)
-    task.add_done_callback(_report)
-    return task
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    # Such a task ends only by being cancelled. If it fails, the catalogue goes stale: say so now.
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("%s failed", task.get_name(), exc_info=error)
+    def _rebuild(self) -> None:
+        said = {
+            key: unready(said) if key in self._ejections else said
+            for key, said in self._observations.items()
+        }
+        self.catalog = build_catalog(self._records, said, self._settings.external_in_flight)
+        swapped, self._swapped = self._swapped, asyncio.Event()
+        swapped.set()
 
 
 def _pause(endpoint: Endpoint, said: Observation | None) -> float:

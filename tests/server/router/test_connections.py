@@ -60,7 +60,7 @@ class Gate:
 
 def refuse_connections(running: RunningRouter, uid: str) -> None:
     """Let an endpoint refuse from now on, without the router's knowing."""
-    running.router.workers.look_again = lambda endpoint: None  # type: ignore[method-assign]
+    running.router.workers.unreachable = lambda endpoint: None  # type: ignore[method-assign]
     targets = [t for row in running.router.workers.catalog.rows for t in row.targets]
     (found,) = [t.endpoint for t in targets if t.endpoint.uid == uid]
     object.__setattr__(found, "url", REFUSING)
@@ -101,7 +101,9 @@ async def test_the_second_endpoint_is_used_when_the_first_refuses(
 
             running.router.upstream.post = post  # type: ignore[method-assign]
             refuse_connections(running, "a")
-            assert (await running.operate(chat_operation()))[0] == 200
+            with running.router.admission.pod_permit(upstream.url):
+                # One more call in flight at the other makes the first the less busy.
+                assert (await running.operate(chat_operation()))[0] == 200
             assert attempts == ["a", "b"]
             await running.idle()
         assert (len(first.seen), len(upstream.seen)) == (0, 1)

@@ -251,7 +251,7 @@ async def test_changed_modalities_change_the_reasons(
     async with running_router(record) as running:
         assert (await running.operate(chat_operation()))[0] == 200
         upstream.models = listing(**architecture(["text"], ["decisions"]))
-        running.router.workers.look_again(record.endpoints[0])
+        running.router.workers.unreachable(record.endpoints[0])
         row = await until(running, lambda r: "json" in r.modalities.output)
         assert reasons(row)["chat_generation"] == "model_task_mismatch"
         assert (await running.operate(chat_operation()))[0] == 503

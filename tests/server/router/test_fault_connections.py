@@ -35,7 +35,7 @@ SETTINGS = RouterSettings(propagation_seconds=0, drain_seconds=0.2, connect_seco
 async def alone() -> AsyncIterator[Bench]:
     """Of one test, which may end its provider. The router does not look at it again."""
     async with bench(SETTINGS) as made:
-        made.running.router.workers.look_again = lambda endpoint: None  # type: ignore[method-assign]
+        made.running.router.workers.unreachable = lambda endpoint: None  # type: ignore[method-assign]
         yield made
 
 

@@ -1,0 +1,115 @@
+"""The way to the API server: where it is, whom we are there, and one GET.
+
+The library finds credentials and keeps the service account's token fresh, which is replaced on disk
+every hour. Connections are our own: on a watch nothing may come for minutes, so the kernel asks the
+other side whether it is still there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import aiohttp
+from aiohttp import AddrInfoType
+from kubernetes.aio import config
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
+
+_CONNECT_SECONDS = 10.0
+#: How long the header of an answer may take.
+_HEADER_SECONDS = 30.0
+
+#: A peer that is gone is noticed 25 s after it was last heard of, where the system can be told so.
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+
+
+class NoCluster(Exception):
+    """Neither a pod's own account nor a kubeconfig can be used; one sentence."""
+
+
+class AnswerRefused(Exception):
+    """The API server answered, and not with 200."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        super().__init__(f"the API server answers {status}")
+
+
+class ClusterAccess:
+    """GETs of the API server. Made by `cluster_access`."""
+
+    def __init__(self, configuration: Configuration, session: aiohttp.ClientSession) -> None:
+        self._configuration = configuration
+        self._session = session
+
+    @asynccontextmanager
+    async def get(
+        self, path: str, query: Mapping[str, str], silence_seconds: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A 200, whose body may pause for `silence_seconds`.
+
+        Raises `AnswerRefused`, and whatever keeps an answer from coming: `aiohttp.ClientError`,
+        `OSError` (`TimeoutError` too) and, when the token's file is empty, `ConfigException`.
+        """
+        token = await self._configuration.get_api_key_with_prefix("BearerToken", "authorization")
+        headers = {"Accept": "application/json"}
+        if token:
+            headers["Authorization"] = token
+        async with asyncio.timeout(_HEADER_SECONDS):
+            answer = await self._session.get(
+                f"{self._configuration.host}{path}",
+                params=query,
+                headers=headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence_seconds
+                ),
+            )
+        async with answer:
+            if answer.status != 200:
+                raise AnswerRefused(answer.status)
+            yield answer
+
+
+@asynccontextmanager
+async def cluster_access(configuration: Configuration) -> AsyncIterator[ClusterAccess]:
+    """Connections to the API server that a configuration names, while the block lasts."""
+    # The library's own reading of authorities, client certificate and whether to verify at all.
+    tls = RESTClientObject(configuration).ssl_context
+    connector = aiohttp.TCPConnector(ssl=tls, limit=0, socket_factory=_lively_socket)
+    async with aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+    ) as session:
+        yield ClusterAccess(configuration, session)
+
+
+async def load_configuration() -> Configuration:
+    """The pod's own account or, outside a pod, the kubeconfig's user. Raises `NoCluster`."""
+    configuration = Configuration()
+    try:
+        if "KUBERNETES_SERVICE_HOST" in os.environ:
+            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            await config.load_kube_config(  # type: ignore[no-untyped-call]
+                client_configuration=configuration
+            )
+    except config.ConfigException as error:
+        raise NoCluster(
+            f"no cluster can be reached from here: {error}; run in a pod with a service account, "
+            "or name a kubeconfig in KUBECONFIG"
+        ) from None
+    return configuration
+
+
+def _lively_socket(address: AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
