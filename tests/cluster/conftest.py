@@ -6,12 +6,22 @@ be, the tests fail. A test is given a namespace of its own, so that tests may ru
 
 from __future__ import annotations
 
+import os
+import shutil
 import uuid
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from support import client_pod as client
+from support import models_server as files
+from support.client_pod import ClientPod
 from support.cluster import Kubectl, foreign, script, soon
+from support.models_server import ModelsServer
+from support.once import once
+from support.release import Release, deploy, lab_profile, namespace
 
 BUDGET_SECONDS = 60.0
 
@@ -32,6 +42,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if foreign() and not hasattr(session.config, "workerinput"):  # ours keeps them until it goes
+        shared = (client.NAMESPACE, files.NAMESPACE)
+        Kubectl().attempt("delete", "namespace", *shared, "--ignore-not-found", "--wait=false")
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and foreign():
         session.exitstatus = pytest.ExitCode.OK
 
@@ -75,10 +88,66 @@ def cluster() -> Kubectl:
 @pytest.fixture
 def kubectl(cluster: Kubectl) -> Iterator[Kubectl]:
     """kubectl in a namespace of the test's own."""
+    with _namespace(cluster, restricted=False) as inside:
+        yield inside
+
+
+@pytest.fixture
+def team(deployed: Release) -> Iterator[Kubectl]:
+    """The same where a release serves models; pods that are not `restricted` are refused there."""
+    with _namespace(Kubectl(), restricted=True) as inside:
+        yield inside
+
+
+@contextmanager
+def _namespace(cluster: Kubectl, *, restricted: bool) -> Iterator[Kubectl]:
     name = f"test-{uuid.uuid4().hex[:8]}"
-    cluster("create", "namespace", name)
+    if restricted:
+        cluster.apply(namespace(name))
+    else:
+        cluster("create", "namespace", name)
     inside = Kubectl(name)
     # no pod can be made before its controller has made this account
     soon(lambda: inside.attempt("get", "serviceaccount", "default").returncode == 0, "an account")
     yield inside
     cluster("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of the session share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def deployed(cluster: Kubectl, session_folder: Path) -> Release:
+    """The release that `make deploy` installs, once in a session; operator and router are up."""
+    release = Release()
+    once(session_folder, "deploy", lambda: deploy(release))
+    return release
+
+
+@pytest.fixture(scope="session")
+def client_pod(deployed: Release, session_folder: Path) -> ClientPod:
+    """A pod in another namespace that asks the router, or anybody else."""
+    once(session_folder, "client", client.run_client_pod)
+    return ClientPod(deployed.url)
+
+
+@pytest.fixture(scope="session")
+def models_server(
+    deployed: Release, client_pod: ClientPod, tiny_models: Path, session_folder: Path
+) -> ModelsServer:
+    """Tiny models and broken files on a server in the cluster, which the profile `lab` allows."""
+    folder = session_folder / "served-files"
+
+    def run() -> str:
+        shutil.copytree(tiny_models, folder)
+        files.add_odd_files(folder)
+        deployed.kubectl.apply(lab_profile([files.HOST]))
+        files.run_models_server(folder)
+        return ""
+
+    once(session_folder, "files", run)
+    return ModelsServer(folder, client_pod)
