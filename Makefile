@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models check format test bench generate fresh clean cluster cluster-down deploy test-cluster
+.PHONY: help install run models check format test bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
 
 # The example that `make run` serves, and what it is asked.
 PORT ?= 8080
@@ -58,6 +58,9 @@ test: install ## all tests: real engine, no GPU, no cluster
 
 bench: install $(GEMMA) ## measure ours beside the engine alone
 	@$(BIN)/python benchmarks/serve.py
+
+bench-cluster: install ## measure ours on a cluster, beside a bare Deployment
+	@PYTHONPATH=tests $(BIN)/python benchmarks/cluster.py
 
 generate: install ## write the generated files: CRDs, OpenAPI, the chart's copies
 	@$(BIN)/python -m pumas_crds

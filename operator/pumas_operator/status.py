@@ -198,9 +198,9 @@ def _progressing(situation: _Situation) -> _Verdict:
         return _Verdict("False", Reason.SUSPENDED, "The model is suspended (spec.suspend).")
     if observed.external:
         return _Verdict("False", Reason.ROLLED_OUT, "Nothing of ours has to run.")
-    if situation.wanted == 0:
+    if situation.wanted == 0 and situation.lasting is None:
         return _Verdict("False", Reason.SCALED_TO_ZERO, "No pod is wanted.")
-    if observed.rolled_out >= situation.wanted:
+    if 0 < situation.wanted <= observed.rolled_out:
         return _Verdict("False", Reason.ROLLED_OUT, "Every pod of this generation is ready.")
     if fault is not None:
         return _Verdict(

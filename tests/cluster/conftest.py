@@ -22,6 +22,7 @@ from support.cluster import Kubectl, foreign, script, soon
 from support.models_server import ModelsServer
 from support.once import once
 from support.release import Release, deploy, lab_profile, namespace
+from support.team_models import TeamModels, team_models
 
 BUDGET_SECONDS = 60.0
 
@@ -151,3 +152,10 @@ def models_server(
 
     once(session_folder, "files", run)
     return ModelsServer(folder, client_pod)
+
+
+@pytest.fixture
+def models(team: Kubectl, deployed: Release, models_server: ModelsServer) -> Iterator[TeamModels]:
+    """The models of the test's own namespace, and all that is ever said of them."""
+    with team_models(team, deployed, [files.HOST]) as followed:
+        yield followed

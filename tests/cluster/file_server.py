@@ -11,6 +11,7 @@ How a file comes stands in the path, so that tests which run side by side don't 
     /status/CODE/NAME       that status
     /redirect/NAME          302 to /plain/NAME
     /switch/KEY/NAME        404 until somebody asked `PUT /switch/KEY`, and after `DELETE` again
+    /hub/ANY/THING          as a mirror of the hub: one tiny chat model, whatever is asked for
     /asked/TEXT             (GET) which requests with TEXT in their path there were, as JSON
 
 It runs in a pod of the tests, with Python and nothing else: `file_server.py FOLDER PORT`.
@@ -58,6 +59,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.OK)
             case "asked":
                 self._answer(HTTPStatus.OK, [each for each in asked[:-1] if rest in each["path"]])
+            case "hub":
+                self._send("tiny-chat.gguf", How())
             case "plain":
                 self._send(rest, How())
             case "no-ranges":

@@ -6,9 +6,10 @@
 if [ "${1-}" = --has ]; then
   [ $# = 3 ] || fail "usage: image-load.sh --has NAME:TAG ID"
   if foreign || ! alive containerd; then exit 1; fi
-  # The kubelet's side of containerd names each image by its id too.
-  found=$(ctr -a "$socket" -n k8s.io images ls "name==$2" "name==sha256:$3" | awk 'NR > 1 {print $3}')
-  [ "$(sort <<<"$found" | uniq -d)" ] && exit
+  # An image's id is the digest of its configuration, which its manifest names.
+  manifest=$(ctr -a "$socket" -n k8s.io images ls "name==$2" | awk 'NR > 1 {print $3}')
+  [ -n "$manifest" ] || exit 1
+  ctr -a "$socket" -n k8s.io content get "$manifest" | grep -q "sha256:$3" && exit
   exit 1
 fi
 [ $# = 1 ] || fail "usage: image-load.sh ARCHIVE"

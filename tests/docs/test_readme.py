@@ -9,7 +9,7 @@ import subprocess
 import psutil
 import pytest
 
-from support.readme import ROOT, at_terminal, missing, steps
+from support.readme import ROOT, at_terminal, missing, section, steps
 
 README = (ROOT / "README.md").read_text()
 
@@ -29,7 +29,8 @@ def pumas_processes() -> list[str]:
 
 @pytest.mark.xdist_group("readme")
 def test_readme_commands() -> None:
-    wanted = steps(README)
+    # What needs a cluster is run by tests/cluster/test_readme_cluster.py.
+    wanted = steps(README.replace(section(README, "On Kubernetes"), ""))
     assert [s.command for s in wanted[:2]] == ["make install", "make run"]
     with at_terminal("make run") as serving:
         serving.read_until("curl -sN", 150)
@@ -71,7 +72,7 @@ def test_make_run_once() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for name in ("README.md", "ARCHITECTURE.md", "docs/local.md"):
+    for name in ("README.md", "ARCHITECTURE.md", "docs/local.md", "docs/install.md", "docs/cluster.md"):
         page = ROOT / name
         for target in re.findall(r"\]\(([^)#][^)]*)\)", page.read_text()):
             if "://" not in target:

@@ -59,6 +59,8 @@ class ScriptedApiServer:
     """What answers the next listing or watch of a path."""
     port: int = 0
     version: int = 100
+    loop: asyncio.AbstractEventLoop = field(init=False)
+    """Where it serves."""
     _objects: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     _history: list[tuple[int, str, bytes]] = field(default_factory=list)
     _forgotten: int = 0
@@ -71,6 +73,7 @@ class ScriptedApiServer:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[ScriptedApiServer]:
         """Serve while the block lasts; on the same port when it is entered again."""
+        self.loop = asyncio.get_running_loop()
         app = web.Application()
         app.router.add_get("/{path:.*}", self._answer)
         runner = web.AppRunner(app, shutdown_timeout=0.01)

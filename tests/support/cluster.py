@@ -56,11 +56,11 @@ class Kubectl:
     ) -> subprocess.CompletedProcess[str]:
         """Its output and exit status, where failing is one of the answers."""
         return subprocess.run(
-            [_program(), "--namespace", self.namespace, *arguments],
+            [*kubectl_command(), "--namespace", self.namespace, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
-            env=_environment(),
+            env=kubectl_environment(),
             check=False,
         )
 
@@ -77,12 +77,13 @@ def foreign() -> bool:
     return os.environ.get("KUBECONFIG", "") not in ("", str(ADMIN))
 
 
-def _program() -> str:
+def kubectl_command() -> list[str]:
     """The cluster's own kubectl, whose version fits; for another cluster, the one on the PATH."""
-    return "kubectl" if foreign() else str(STATE / "bin" / "kubectl")
+    return ["kubectl" if foreign() else str(STATE / "bin" / "kubectl")]
 
 
-def _environment() -> dict[str, str]:
+def kubectl_environment() -> dict[str, str]:
+    """What it needs to find the cluster."""
     if foreign():
         return dict(os.environ)
     # The cache of what the API server offers goes with the cluster: the next has the same address.

@@ -43,7 +43,7 @@ def external_object(url: str, name: str = "far", **rest: Any) -> dict[str, Any]:
     return model_object(name, runtime="external", endpoint={"url": url}, **rest)
 
 
-def address(ip: str, pod: str | None = "pod", **conditions: bool | None) -> dict[str, Any]:
+def address(ip: str, pod: str | None = "pod", /, **conditions: bool | None) -> dict[str, Any]:
     """One entry of a slice. Without conditions the slice says nothing of them."""
     entry: dict[str, Any] = {"addresses": [ip]}
     if pod is not None:

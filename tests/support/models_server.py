@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support import crafted_gguf
 from support.client_pod import ClientPod
 from support.cluster import SCRIPTS, Kubectl
 from support.release import namespace
@@ -23,6 +24,8 @@ PORT = 8080
 LONG = "tiny-chat-long.gguf"
 NOT_A_MODEL = "not-a-model.gguf"
 EMPTY = "empty.gguf"
+#: Its header holds, and no engine knows the family that it names.
+UNKNOWN_FAMILY = "unknown-family.gguf"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def add_odd_files(folder: Path) -> None:
     build_chat(folder / LONG, context=32768)
     (folder / NOT_A_MODEL).write_bytes(b"<!doctype html>\n<title>Sign in to go on</title>\n")
     (folder / EMPTY).write_bytes(b"")
+    unknown = crafted_gguf.gguf_file(crafted_gguf.MODEL, [crafted_gguf.Row()], data=128)
+    (folder / UNKNOWN_FAMILY).write_bytes(unknown)
 
 
 def run_models_server(folder: Path) -> None:

@@ -51,6 +51,12 @@ def steps(text: str) -> list[Step]:
     return found
 
 
+def section(text: str, title: str) -> str:
+    """What stands below a heading of the second level, the heading included."""
+    [found] = re.findall(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
 def normal(line: str) -> str:
     """A line without what differs between runs: colours, numbers, blanks at its end."""
     return re.sub(r"\d+(\.\d+)?", "#", _ANSI.sub("", line)).strip()

@@ -93,16 +93,24 @@ async def load_configuration() -> Configuration:
     try:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        elif not any(map(os.path.isfile, _kubeconfigs())):
+            raise config.ConfigException("there is no kubeconfig")
         else:
             await config.load_kube_config(  # type: ignore[no-untyped-call]
                 client_configuration=configuration
             )
     except config.ConfigException as error:
         raise NoCluster(
-            f"no cluster can be reached from here: {error}; run in a pod with a service account, "
-            "or name a kubeconfig in KUBECONFIG"
+            f"No cluster can be reached from here: {str(error).rstrip('.')}; run in a pod with a "
+            "service account, or name a kubeconfig in KUBECONFIG."
         ) from None
     return configuration
+
+
+def _kubeconfigs() -> list[str]:
+    """Where the library looks: it takes a file that is not there for an empty one."""
+    named = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    return [os.path.expanduser(path) for path in named.split(os.pathsep)]
 
 
 def _lively_socket(address: AddrInfoType) -> socket.socket:

@@ -14,7 +14,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 import aiohttp
 from kubernetes.aio.config import ConfigException
@@ -24,6 +24,7 @@ from pumas_server.router.cluster_access import AnswerRefused, ClusterAccess
 _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 #: The server ends a watch after about this; the spread keeps routers from coming back together.
 WATCH_SECONDS = 240.0
@@ -55,7 +56,7 @@ class Garbled(Exception):
 
 
 @dataclass(slots=True)
-class Follower:
+class Follower(Generic[T]):
     """The objects of one collection by uid, kept true while `run` runs."""
 
     access: ClusterAccess
@@ -63,9 +64,11 @@ class Follower:
     """Of the collection, such as `/apis/discovery.k8s.io/v1/endpointslices`."""
     selector: str
     """Of labels; empty: everything."""
+    read: Callable[[Json], T]
+    """What is kept of an object, read once for each of its states."""
     changed: Callable[[], None]
     """Called after every change of `objects`, and after a listing."""
-    objects: dict[str, Json] = field(default_factory=dict)
+    objects: dict[str, T] = field(default_factory=dict)
     listed: bool = False
     """Whether `objects` ever was a whole listing."""
     _version: str = ""
@@ -109,13 +112,13 @@ class Follower:
 
     async def _list(self) -> None:
         """Replace all objects at once, when the last page has come."""
-        found: dict[str, Json] = {}
+        found: dict[str, T] = {}
         query = {"limit": _PAGE}
         while True:
             async with self._get(query, _LIST_SILENCE_SECONDS) as answer:
                 page = _parsed(await answer.read())
             for item in _list_of(page, "items"):
-                found[_text(item, "uid")] = _slim(item)
+                found[_text(item, "uid")] = self.read(item)
             metadata = _member(page, "metadata")
             if not metadata.get("continue"):
                 break
@@ -145,7 +148,7 @@ class Follower:
         item = _member(event, "object")
         match event.get("type"):
             case "ADDED" | "MODIFIED":
-                self.objects[_text(item, "uid")] = _slim(item)
+                self.objects[_text(item, "uid")] = self.read(item)
                 self.changed()
             case "DELETED":
                 self.objects.pop(_text(item, "uid"), None)
@@ -222,9 +225,3 @@ def _text(item: Json, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise Garbled(f"an object lacks `metadata.{name}`")
     return value
-
-
-def _slim(item: Json) -> Json:
-    """Without the record of who wrote which field: most of an object, and nobody reads it."""
-    _member(item, "metadata").pop("managedFields", None)
-    return item

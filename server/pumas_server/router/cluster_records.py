@@ -39,8 +39,39 @@ EXTERNAL_UID = "external"
 _PLAIN_STATUS = ("loadState", "specHash")
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A ServedModel as far as it can be read. Made once for each state of an object."""
+
+    identity: tuple[str, str]
+    """Effective alias and profile, which a model that cannot be read holds all the same."""
+    age: tuple[str, str]
+    """What the order among rivals goes by."""
+    model: ServedModel | None
+    """None when it cannot be read."""
+    status_read: bool
+    """False when its status holds words that are unknown here; the plain ones are kept then."""
+
+
+def read_model(body: Json) -> Reading:
+    """What can be read of an object of the API."""
+    metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
+    uid, name = metadata.get("uid") or "", metadata.get("name") or ""
+    identity = (spec.get("alias") or name, spec.get("profile") or DEFAULT_PROFILE)
+    age = (metadata.get("creationTimestamp") or "", uid)
+    whole = body.get("status") or {}
+    plain = {name: whole[name] for name in _PLAIN_STATUS if name in whole}
+    for status in (whole, plain, {}):
+        try:
+            model = ServedModel.model_validate({**body, "status": status})
+        except ValidationError:
+            continue
+        return Reading(identity, age, model, status_read=status is whole)
+    return Reading(identity, age, None, status_read=False)
+
+
 def build_records(
-    models: Iterable[Json], slices: Iterable[Json], secret: bytes
+    models: Iterable[Reading], slices: Iterable[Json], secret: bytes
 ) -> tuple[ModelRecord, ...]:
     """The records of all models that have their identity for themselves and can be read."""
     pieces: dict[tuple[str, str], list[Json]] = defaultdict(list)
@@ -49,42 +80,24 @@ def build_records(
         uid = (metadata.get("labels") or {}).get(MODEL_UID_LABEL)
         if uid and piece.get("addressType") != "FQDN":
             pieces[metadata.get("namespace", ""), uid].append(piece)
-    records = (_record(body, pieces, secret) for body in _winners(models))
-    return tuple(record for record in records if record is not None)
-
-
-def _winners(models: Iterable[Json]) -> Iterator[Json]:
-    """The first of each identity. A model that cannot be read holds its name all the same."""
-    taken: set[tuple[str, str]] = set()
-    for body in sorted(models, key=_age):
-        spec = body.get("spec") or {}
-        identity = (
-            spec.get("alias") or body["metadata"]["name"],
-            spec.get("profile") or DEFAULT_PROFILE,
+    return tuple(
+        ModelRecord(
+            model,
+            model.status.spec_hash,
+            _endpoints(model, reading.status_read, pieces, secret),
         )
-        if identity not in taken:
-            taken.add(identity)
-            yield body
+        for reading in _winners(models)
+        if (model := reading.model) is not None
+    )
 
 
-def _age(body: Json) -> tuple[str, str]:
-    metadata = body["metadata"]
-    return metadata.get("creationTimestamp") or "", metadata["uid"]
-
-
-def _record(
-    body: Json, pieces: Mapping[tuple[str, str], list[Json]], secret: bytes
-) -> ModelRecord | None:
-    whole = body.get("status") or {}
-    plain = {name: whole[name] for name in _PLAIN_STATUS if name in whole}
-    for status in (whole, plain, {}):
-        try:
-            model = ServedModel.model_validate({**body, "status": status})
-        except ValidationError:
-            continue
-        endpoints = _endpoints(model, status is whole, pieces, secret)
-        return ModelRecord(model, model.status.spec_hash, endpoints)
-    return None
+def _winners(models: Iterable[Reading]) -> Iterator[Reading]:
+    """The first of each identity."""
+    taken: set[tuple[str, str]] = set()
+    for reading in sorted(models, key=lambda reading: reading.age):
+        if reading.identity not in taken:
+            taken.add(reading.identity)
+            yield reading
 
 
 def _endpoints(

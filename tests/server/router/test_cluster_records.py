@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pumas_crds.engine_key import engine_key
 from pumas_crds.vocabulary import LoadState
-from pumas_server.router.cluster_records import build_records
+from pumas_server.router.cluster_records import build_records, read_model
 from pumas_server.router.source import Endpoint, ModelRecord
 from support.cluster_objects import (
     NEW,
@@ -25,7 +25,7 @@ SECRET = b"the installation's secret"
 
 
 def records(models: list[Any], *slices: Any) -> tuple[ModelRecord, ...]:
-    return build_records(models, slices, SECRET)
+    return build_records(map(read_model, models), slices, SECRET)
 
 
 def endpoints(*slices: Any, **spec: Any) -> tuple[Endpoint, ...]:

@@ -1,0 +1,246 @@
+"""How fast and how large the product is on a cluster: measured for `make bench-cluster` and tests.
+
+Moments are taken by one clock where a change and its consequence both become visible to a client of
+the API server, so that neither side of a difference has a head start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from pumas_crds.vocabulary import API_VERSION
+from pumas_operator.cluster import ApiServer, api_server
+from pumas_operator.kinds import SERVED_MODEL
+from pumas_operator.requests import Request
+from support.cluster import DATA, Kubectl, soon
+from support.cluster_watch import watching
+from support.release import LAB, Release
+
+AUDIT_LOG = DATA / "log" / "audit.log"
+SERVABLE_SECONDS = 120
+
+
+def model(name: str, source: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A ServedModel of the tests' profile."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ServedModel",
+        "metadata": {"name": name},
+        "spec": {"profile": LAB, "source": source, **spec},
+    }
+
+
+def apply_until_servable(team: Kubectl, name: str, source: dict[str, Any]) -> float:
+    """Seconds from the beginning of `kubectl apply` to the condition."""
+    alias = f"{name}-{team.namespace}"
+    began = time.monotonic()
+    team.apply(model(name, source, alias=alias))
+    wait = f"--timeout={SERVABLE_SECONDS}s"
+    team("wait", "--for=condition=Servable", wait, f"servedmodel/{name}")
+    return time.monotonic() - began
+
+
+def apply_until_available(team: Kubectl, name: str) -> float:
+    """The same for a bare Deployment with the very pods of the model of that name: no inspection."""
+    told = team.get("deployment", f"{name}-serving")
+    labels = {"app": f"{name}-bare"}
+    template = told["spec"]["template"]
+    template["metadata"] = {"labels": labels}
+    bare = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"{name}-bare"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    began = time.monotonic()
+    team.apply(bare)
+    wait = f"--timeout={SERVABLE_SECONDS}s"
+    team("wait", "--for=condition=Available", wait, f"deployment/{name}-bare")
+    took = time.monotonic() - began
+    team("delete", "deployment", f"{name}-bare", "--wait=false")
+    return took
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """How long after a change of a pod somebody said what is true of the model now."""
+
+    status_seconds: float
+    """The change of the Pod, to the status that tells it."""
+    router_seconds: float
+    """The change of the EndpointSlice, to the router's discovery that tells it."""
+
+
+def reactions(release: Release, team: Kubectl, name: str, faults: int) -> Iterator[Reaction]:
+    """Kill the model's only pod again and again; two changes a fault: it goes, another comes."""
+    alias = f"{name}-{team.namespace}"
+    url = f"{release.direct_url()}/v1/capabilities"
+    path = f"/api/v1/namespaces/{team.namespace}/pods"
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{team.namespace}/endpointslices"
+    models = f"/apis/{API_VERSION}/namespaces/{team.namespace}/servedmodels"
+    query = {"model": alias, "profile": LAB}
+    with (
+        watching(path) as pods,
+        watching(slices) as ends,
+        watching(models) as statuses,
+        httpx.Client(trust_env=False) as client,
+    ):
+
+        def available() -> bool:
+            told = client.get(url, params=query).json()
+            rows = told.get("capabilities", [])
+            return any(row["availability"]["state"] == "available" for row in rows)
+
+        for _ in range(faults):
+            began = time.monotonic()
+            team("delete", "pod", "-l", _label(team, name), "--grace-period=0", "--force")
+            yield _reaction(began, available, pods, ends, statuses, up=False)
+            yield _reaction(began, available, pods, ends, statuses, up=True)
+
+
+def _label(team: Kubectl, name: str) -> str:
+    selector: str = team.get("servedmodel", name)["status"]["selector"]
+    return selector
+
+
+def _reaction(
+    began: float, available: Any, pods: Any, ends: Any, statuses: Any, *, up: bool
+) -> Reaction:
+    # Discovery is asked all the time: there is nothing to be told by.
+    deadline = began + SERVABLE_SECONDS
+    while available() is not up:
+        assert time.monotonic() < deadline, "discovery tells nothing of the change"
+    discovered = time.monotonic()
+    pod = pods.first(lambda kind, o: _answers(kind, o) is up, began, SERVABLE_SECONDS)
+    status = statuses.first(lambda _, o: _servable(o) is up, pod if up else began, 30)
+    end = ends.first(lambda kind, o: _listed(kind, o) is up, began, 30)
+    return Reaction(status - pod, discovered - end)
+
+
+def _answers(kind: str, pod: dict[str, Any]) -> bool:
+    going = kind == "DELETED" or "deletionTimestamp" in pod["metadata"]
+    conditions = pod.get("status", {}).get("conditions", [])
+    return not going and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _listed(kind: str, piece: dict[str, Any]) -> bool:
+    ready = [e.get("conditions", {}).get("ready") for e in piece.get("endpoints") or []]
+    return kind != "DELETED" and any(ready)
+
+
+def _servable(body: dict[str, Any]) -> bool:
+    conditions = body.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Servable" and c["status"] == "True" for c in conditions)
+
+
+@dataclass(frozen=True)
+class Size:
+    """An operator with many models."""
+
+    restart_seconds: float
+    """From its start to the last status of the generation that each model had got meanwhile."""
+    memory_mebibytes: float
+    idle_writes: int
+    """In a minute in which nothing changes, beside the Lease."""
+    idle_reads: int
+
+
+def operator_size(
+    release: Release, team: Kubectl, source: dict[str, Any], at_zero: int, running: int
+) -> Size:
+    """Fill the cluster while the operator is away, let it begin, then leave it alone.
+
+    The models at zero are given the verdict on their file, which is that of the ones that run, as a
+    restored backup would: inspecting 200 files is the cluster's work and not the operator's.
+    """
+    for number in range(running):
+        name = f"r{number}"
+        team.apply(model(name, source, alias=f"{name}-{team.namespace}"))
+    team("wait", "--for=condition=Servable", "--timeout=300s", "servedmodel", "--all")
+    known = team.get("servedmodel", "r0")["status"]
+    scale = ("scale", f"deployment/{release.operator}")
+    release.kubectl(*scale, "--replicas=0")
+    pods = ("get", "pods", "-l", "app.kubernetes.io/component=operator", "-o", "name")
+    soon(lambda: not release.kubectl(*pods), "the operator's end")
+    kept = {part: known[part] for part in ("file", "inspectionHash", "observedGeneration")}
+    asyncio.run(_fill(team.namespace, source, at_zero, kept | {"loadState": "unloaded"}))
+    team("patch", "servedmodel", "r0", "--type=merge", "-p", '{"spec":{"drainSeconds":7}}')
+    began = time.monotonic()
+    release.kubectl(*scale, "--replicas=1")
+    release.wait()
+
+    def settled() -> bool:
+        rows = team.get("servedmodel")["items"]
+        return len(rows) == at_zero + running and all(map(_told, rows))
+
+    soon(settled, "every model's status", 600)
+    restart = time.monotonic() - began
+    team("wait", "--for=condition=Servable", "--timeout=120s", "servedmodel", "r0")
+    writes, reads = _idle(release)
+    memory = release.kubectl(
+        *("exec", f"deployment/{release.operator}", "--", "cat", "/proc/1/status")
+    )
+    resident = next(line for line in memory.splitlines() if line.startswith("VmRSS"))
+    return Size(restart, int(resident.split()[1]) / 1024, writes, reads)
+
+
+async def _fill(namespace: str, source: dict[str, Any], count: int, status: dict[str, Any]) -> None:
+    gate = asyncio.Semaphore(16)
+
+    async def one(cluster: ApiServer, number: int) -> None:
+        name = f"z{number}"
+        body = model(name, source, alias=f"{name}-{namespace}", replicas=0)
+        async with gate:
+            await cluster.send(Request("POST", SERVED_MODEL.path(namespace), body))
+            await cluster.send(
+                Request(
+                    "PATCH",
+                    SERVED_MODEL.path(namespace, name, "status"),
+                    {"status": status},
+                    "application/merge-patch+json",
+                )
+            )
+
+    async with api_server() as cluster:
+        await asyncio.gather(*(one(cluster, number) for number in range(count)))
+
+
+def _told(body: dict[str, Any]) -> bool:
+    status = body.get("status", {})
+    return bool(status.get("conditions")) and (
+        status["observedGeneration"] == body["metadata"]["generation"]
+    )
+
+
+def _idle(release: Release) -> tuple[int, int]:
+    """Writes and reads of the operator in the first quiet minute, by the audit log."""
+    account = f"system:serviceaccount:{release.namespace}:{release.operator}"
+    quiet_since = time.monotonic()
+    with AUDIT_LOG.open(encoding="utf-8") as log:
+        log.seek(0, 2)
+        writes = reads = 0
+        # What a minute brings can only be seen by letting it pass.
+        while time.monotonic() - quiet_since < 60:
+            line = log.readline()
+            if not line:
+                time.sleep(0.2)
+                continue
+            event = json.loads(line)
+            if event["user"]["username"] != account or _is_lease(event):
+                continue
+            if event["verb"] in ("get", "list", "watch"):
+                reads += event["stage"] == "ResponseComplete"
+            else:
+                writes += 1
+    return writes, reads
+
+
+def _is_lease(event: dict[str, Any]) -> bool:
+    return event.get("objectRef", {}).get("resource") == "leases" and event["verb"] != "watch"
