@@ -311,6 +311,17 @@ ROWS = [
         previous=ServedModelStatus(observed_generation=1, error=refused(Reason.TRUNCATED)),
     ),
     Row(
+        "a permanent fault is told at zero too",
+        Observed(desired_replicas=0),
+        "failed",
+        "False/Truncated",
+        "False/Truncated",
+        "False/Truncated",
+        "False/ScaledToZero",
+        error="Truncated",
+        previous=ServedModelStatus(observed_generation=1, error=refused(Reason.TRUNCATED)),
+    ),
+    Row(
         "a permanent fault does not outlive the spec",
         Observed(),
         "requested",
