@@ -122,7 +122,7 @@ def _told(pod: PodObservation, snapshot: Snapshot) -> PodObservation:
     """The observation with what the pod says itself, and what only Events say of it."""
     told = replace(pod, descriptor=snapshot.descriptors.get(pod.uid))
     stall = snapshot.stalled.get(pod.uid)
-    if stall is None or pod.waiting is not None:
+    if stall is None or pod.waiting not in (None, stall.reason):
         return told
     return replace(told, waiting=stall.reason, message=stall.message)
 
@@ -134,10 +134,14 @@ def _inspection(snapshot: Snapshot, wanted: Object) -> InspectionObservation | N
             uid = text(member(job, "metadata"), "uid")
             pods = [pod for pod in snapshot.pods if _made_by(pod, uid)]
             found = observe_inspection(job, pods)
-            if found.result is not None or found.fault is not None:
+            if found.result is not None:
                 return found
             told = (snapshot.stalled.get(each) for each in (uid, *map(_uid, pods)))
-            return InspectionObservation(fault=next(filter(None, told), None))
+            stall = next(filter(None, told), None)
+            known = found.fault
+            if stall is None or (known is not None and known.reason is not stall.reason):
+                return found
+            return InspectionObservation(fault=stall)
     return None
 
 

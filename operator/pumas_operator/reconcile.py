@@ -31,11 +31,13 @@ from pumas_operator.objects import Key, Objects, key_of, uid_of
 from pumas_operator.plan import Plan, Snapshot, build_plan, is_inspector
 from pumas_operator.requests import build_event_write, build_status_write
 from pumas_operator.stall import (
+    build_claim_events_query,
     build_events_query,
     build_stall,
     is_preparing,
     select_silent_jobs,
     select_silent_pods,
+    select_unbound_claims,
 )
 from pumas_operator.status import build_status
 from pumas_operator.unreadable import build_unreadable_status, describe_fault, read_model
@@ -44,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 600.0
 #: How soon to look again without an event, and at what: a pod whose engine is not ready, an object
-#: that is in the way or was refused, something whose reason only Events tell.
+#: that is in the way, was refused or lacks a volume, something whose reason only Events tell.
 STARTING_SECONDS = 3.0
 REFUSED_SECONDS = 15.0
 SILENT_SECONDS = 5.0
@@ -142,10 +144,13 @@ class Reconciler:
         silent = {uid: Reason.REPLICA_FAILURE for uid in select_silent_jobs(jobs, pods, now)}
         for uid in select_silent_pods(pods, now):
             silent[uid] = Reason.CREATE_CONTAINER_CONFIG_ERROR
+        queries = {uid: build_events_query(namespace, uid) for uid in silent}
+        for uid, claim in select_unbound_claims(pods):
+            silent[uid] = Reason.UNSCHEDULABLE
+            queries[uid] = build_claim_events_query(namespace, claim)
         told = {}
         for uid, reason in silent.items():
-            events = await self._cluster.send(build_events_query(namespace, uid))
-            fault = build_stall(events, reason)
+            fault = build_stall(await self._cluster.send(queries[uid]), reason)
             if fault is not None:
                 told[uid] = fault
         return told
@@ -179,7 +184,7 @@ class Reconciler:
         silent = any(is_preparing(pod) for pod in live)
         if silent or any(select_silent_jobs(snapshot.jobs, snapshot.pods, now)) or plan.job:
             return SILENT_SECONDS
-        if troubled:
+        if troubled or any(select_unbound_claims(live)):
             return REFUSED_SECONDS
         return RESYNC_SECONDS * random.uniform(0.9, 1.1)
 

@@ -1,7 +1,8 @@
-"""Other programs' words made fit for a status: one bounded line, without network addresses.
+"""Other programs' words made fit for a status: one bounded line, without addresses and paths.
 
 The scheduler's and the kubelet's own sentences are what people look for, so they are kept; but
-they may hold line breaks, control characters and the addresses of registries' servers.
+they may hold line breaks, control characters, the addresses of registries' servers and the paths
+of a node.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ _ADDRESS = re.compile(
       \b[a-z][a-z0-9+.-]*://[^\s"']+               # a URL
     | \[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\](?::\d+)?     # IPv6 in brackets
     | \b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b         # IPv4
+    | (?<![^\s"'(=:])/[\w.][^\s"'),:;]*             # an absolute path
     """,
     re.VERBOSE,
 )

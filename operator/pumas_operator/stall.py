@@ -1,7 +1,8 @@
 """What waits without a word in its own status, and what the cluster's Events say about it. Pure.
 
 A Job whose pods are refused (a quota, an admission policy) and a pod whose volume cannot be mounted
-say nothing themselves: only their controllers' Events do.
+say nothing themselves: only their controllers' Events do. A pod whose claim has no volume says so,
+but not why: that is told in Events about the claim.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ JOB_PATIENCE_SECONDS = 3
 POD_PATIENCE_SECONDS = 15
 #: What the kubelet says of a container while it does what has to be done before it.
 _BEFORE = frozenset({"", "ContainerCreating", "PodInitializing"})
+#: What the scheduler says of a pod whose claim has no volume.
+_UNBOUND = "PersistentVolumeClaims"
 
 
 def select_silent_jobs(jobs: Iterable[Json], pods: Iterable[Json], now: datetime) -> Iterator[str]:
@@ -47,6 +50,18 @@ def select_silent_pods(pods: Iterable[Json], now: datetime) -> Iterator[str]:
             yield text(member(pod, "metadata"), "uid")
 
 
+def select_unbound_claims(pods: Iterable[Json]) -> Iterator[tuple[str, str]]:
+    """The uids of pods that no node takes for want of a volume, each with the claim's name."""
+    for pod in pods:
+        waiting = explain_waiting(pod)
+        if waiting is None or waiting.reason is not Reason.UNSCHEDULABLE or _going(pod):
+            continue
+        for volume in items(member(pod, "spec"), "volumes"):
+            claim = text(member(volume, "persistentVolumeClaim"), "claimName")
+            if claim and _UNBOUND in waiting.message:
+                yield text(member(pod, "metadata"), "uid"), claim
+
+
 def is_preparing(pod: Json) -> bool:
     """Whether a pod that has a node waits for its volumes or its network."""
     status = member(pod, "status")
@@ -65,6 +80,13 @@ def build_events_query(namespace: str, uid: str) -> Request:
     """The warnings about one object."""
     selector = f"involvedObject.uid={uid},type=Warning"
     return Request("GET", EVENT.path(namespace), query={"fieldSelector": selector, "limit": "50"})
+
+
+def build_claim_events_query(namespace: str, claim: str) -> Request:
+    """The warnings about one PersistentVolumeClaim."""
+    about = f"involvedObject.kind=PersistentVolumeClaim,involvedObject.name={claim}"
+    query = {"fieldSelector": f"{about},type=Warning", "limit": "50"}
+    return Request("GET", EVENT.path(namespace), query=query)
 
 
 def build_stall(events: Json, reason: Reason) -> Fault | None:

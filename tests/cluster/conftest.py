@@ -71,11 +71,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         report
         for reports in terminalreporter.stats.values()
         for report in reports
-        if isinstance(report, pytest.TestReport) and report.when == "call"
+        if isinstance(report, pytest.TestReport)
+        and report.when == "call"
+        and dict(report.user_properties).get("budget")  # else it is a test of another folder
     ]
     terminalreporter.section("seconds taken, of those allowed")
     for report in sorted(called, key=lambda report: -report.duration):
-        budget = dict(report.user_properties).get("budget")
+        budget = dict(report.user_properties)["budget"]
         terminalreporter.write_line(f"{report.duration:7.1f} of {budget:4g}  {report.nodeid}")
 
 

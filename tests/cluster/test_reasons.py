@@ -127,7 +127,7 @@ def test_what_a_file_rules_out(models: TeamModels, models_server: ModelsServer) 
         models,
         "page",
         Reason.NOT_A_MODEL,
-        f"{NOT_A_MODEL}: the file does not begin with GGUF",
+        f"{NOT_A_MODEL}: the file does not begin as a GGUF file does",
     )
     refused(models, "empty", Reason.NOT_A_MODEL, f"{EMPTY}: it is empty")
     refused(models, "half", Reason.TRUNCATED, re.compile(r"tiny-chat\.gguf: .*"))

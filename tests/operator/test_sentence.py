@@ -22,6 +22,9 @@ from pumas_operator.sentence import LIMIT, build_sentence, last_line
         ("image registry.example:5000/p:1.2.3 not found",) * 2,
         ("0/3 nodes are available: 1 Insufficient cpu.",) * 2,
         ("at 12:30:45, version 1.34.4",) * 2,
+        ("check failed: /srv/a is no directory", "check failed: [redacted] is no directory"),
+        ('open "/var/lib/x": denied', 'open "[redacted]": denied'),
+        ("1 Insufficient nvidia.com/gpu, a/b and 1 / 2",) * 2,
     ],
 )
 def test_sentences(text: str, sentence: str) -> None:

@@ -8,6 +8,8 @@ import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,8 +42,14 @@ def closure(distributions: set[str]) -> set[str]:
         name = left.pop()
         if name not in found:
             found.add(name)
-            left += [distribution(each) for each in requires(name) or () if "extra ==" not in each]
+            wanted = [Requirement(each) for each in requires(name) or ()]
+            left += [distribution(each.name) for each in wanted if _applies(each)]
     return found
+
+
+def _applies(requirement: Requirement) -> bool:
+    """Whether it is one on this machine, without any extra."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
 
 
 def _imported(tree: ast.AST) -> list[str]:

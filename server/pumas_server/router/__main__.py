@@ -29,8 +29,9 @@ _IMPATIENT = 128 + signal.SIGTERM
 def main() -> int:
     """Serve until told to stop; the exit status."""
     # The first process of a container has no default action for SIGTERM: until the loop takes it
-    # over, a stop would be lost. Nothing is served yet that would have to be ended first.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    # over, a stop would be lost. Nothing is served yet that would have to be ended first. Not by
+    # an exception: in the midst of an import somebody would catch it.
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(0))
     try:
         environment = read_environment(os.environ)
         # The operator does the same, or the two would derive different keys.

@@ -30,6 +30,7 @@ from pumas_server.worker.exchange import NoAnswer
 from pumas_server.worker.first import first
 from pumas_server.worker.launch import build_engine_command, select_refused_argument
 from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
+from pumas_server.worker.memory_limit import oom_kills
 from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
 from pumas_server.worker.runtime import runtime_facts
@@ -143,11 +144,12 @@ class Supervisor:
         command = build_engine_command(
             self._program, self._spec, choice.mode, file, self._place.launch_settings()
         )
+        kills = oom_kills()
         process = await EngineProcess.start(command, weights)
         try:
             self._gauge = BusyGauge(self._client.busy)
             self._tell(lifecycle.Started(time.monotonic(), secrets.token_hex(8)))
-            return await first(_ended(process), self._serve(process, file, choice.mode))
+            return await first(_ended(process, kills), self._serve(process, file, choice.mode))
         finally:
             await process.stop(ENGINE_GRACE_SECONDS)
 
@@ -199,8 +201,12 @@ class Supervisor:
             await asyncio.sleep(DRAIN_POLL_SECONDS)
 
 
-async def _ended(process: EngineProcess) -> Fault:
-    return Fault(reason=Reason.ENGINE_FAILED, message=await process.ended())
+async def _ended(process: EngineProcess, kills_before: int) -> Fault:
+    message = await process.ended()
+    if oom_kills() > kills_before:
+        message = "The engine used more memory than it may and was ended."
+        return Fault(reason=Reason.OOM_KILLED, message=message)
+    return Fault(reason=Reason.ENGINE_FAILED, message=message)
 
 
 async def _until(task: asyncio.Task[None]) -> None:
