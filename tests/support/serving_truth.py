@@ -16,9 +16,11 @@ def condition(team: Kubectl, model: str, kind: str) -> dict[str, Any]:
 
 
 def serving_pods(team: Kubectl) -> dict[str, int]:
-    """How often the container of each serving pod of the namespace was started again, by pod uid."""
+    """How often each serving pod of the namespace was started again, by its uid."""
     return {
-        pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"]
+        pod["metadata"]["uid"]: sum(
+            container["restartCount"] for container in pod["status"].get("containerStatuses", [])
+        )
         for pod in team.get("pods", f"--selector={NAME_LABEL}={WORKER_NAME}")["items"]
     }
 

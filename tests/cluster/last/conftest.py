@@ -25,6 +25,7 @@ def nothing_installed(models_server: ModelsServer) -> Iterator[Release]:
     """The release that a person installs, before anybody has. Images and the file server are there."""
     release = Release()
     remove_everything()
+    Kubectl()("delete", "namespace", "--ignore-not-found", release.namespace)
     Kubectl().apply(namespace(release.namespace))
     yield release
     remove_everything()

@@ -24,7 +24,7 @@ def test_one_of_two_leads_and_a_rollout_of_both_loses_nothing(
     team.apply(chat_model(models_server, "before"))
     team("wait", "--for=condition=Servable", "servedmodel/before", "--timeout=60s")
     first = _told(release)
-    assert sorted(said for _, said in first.items()) == sorted([[LEADS], [WAITS]])
+    assert sorted(first.values()) == [[WAITS], [LEADS]]
     assert first[_holder(release)] == [LEADS]
     served = condition(team, "before", "Servable"), serving_pods(team), workloads(team)
 
@@ -46,7 +46,9 @@ def test_one_of_two_leads_and_a_rollout_of_both_loses_nothing(
 def _pods(release: Release) -> set[str]:
     """Names of the operator's pods."""
     selector = "--selector=app.kubernetes.io/component=operator"
-    return set(release.kubectl("get", "pods", selector, "--output=name").replace("pod/", "").split())
+    return set(
+        release.kubectl("get", "pods", selector, "--output=name").replace("pod/", "").split()
+    )
 
 
 def _told(release: Release) -> dict[str, list[str]]:
