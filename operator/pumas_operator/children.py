@@ -24,6 +24,9 @@ from pumas_operator import names
 from pumas_operator.labels import Object, build_metadata, select_pods
 from pumas_operator.manifests import Settings, build_deployment
 
+#: Kubernetes gives it to every namespace, and nobody can change it.
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
 
 def build_children(
     model: ServedModel, profile: ServingProfile, settings: Settings, engine_key: str
@@ -33,7 +36,7 @@ def build_children(
         build_secret(model, engine_key),
         build_service(model),
         build_disruption_budget(model),
-        build_network_policy(model),
+        build_network_policy(model, settings.namespace),
         build_deployment(model, profile, settings),
     )
 
@@ -84,9 +87,12 @@ def build_disruption_budget(model: ServedModel) -> Object:
     }
 
 
-def build_network_policy(model: ServedModel) -> Object:
-    """The NetworkPolicy: engines hear routers alone, supervisors routers and the operator."""
-    router, operator = _anywhere(ROUTER_NAME), _anywhere(OPERATOR_NAME)
+def build_network_policy(model: ServedModel, home: str) -> Object:
+    """The NetworkPolicy: engines hear routers alone, supervisors routers and the operator.
+
+    Those of the installation in the namespace `home`: a label anybody can give to a pod of theirs.
+    """
+    router, operator = _peer(ROUTER_NAME, home), _peer(OPERATOR_NAME, home)
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -110,6 +116,9 @@ def _named(port: str) -> Object:
     return {"protocol": "TCP", "port": port}
 
 
-def _anywhere(name: str) -> Object:
-    """Pods of that name in any namespace: models live in others than the installation."""
-    return {"namespaceSelector": {}, "podSelector": {"matchLabels": {NAME_LABEL: name}}}
+def _peer(name: str, namespace: str) -> Object:
+    """Pods of that name in that namespace; models live in others than the installation."""
+    return {
+        "namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: namespace}},
+        "podSelector": {"matchLabels": {NAME_LABEL: name}},
+    }

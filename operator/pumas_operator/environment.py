@@ -35,14 +35,16 @@ class Environment:
 def read_environment(environ: Mapping[str, str]) -> Environment:
     """The environment; raises `EnvironmentFault`."""
     watched = environ.get("PUMAS_WATCH_NAMESPACES", "")
+    namespace = _required(environ, "PUMAS_NAMESPACE")
     return Environment(
-        namespace=_required(environ, "PUMAS_NAMESPACE"),
+        namespace=namespace,
         watched=tuple(name.strip() for name in watched.split(",") if name.strip()),
         key_secret_file=Path(_required(environ, "PUMAS_KEY_SECRET_FILE")),
         identity=_required(environ, "HOSTNAME"),
         port=int(_number(environ, "PUMAS_HEALTH_PORT", 8080, 1, 65535)),
         settings=Settings(
             image=_required(environ, "PUMAS_WORKER_IMAGE"),
+            namespace=namespace,
             propagation_seconds=_number(
                 environ, "PUMAS_PROPAGATION_SECONDS", 5, 0, MAX_PROPAGATION_SECONDS
             ),

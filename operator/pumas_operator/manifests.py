@@ -32,6 +32,8 @@ class Settings:
 
     image: str
     """Image of serving pods. Local mode runs this interpreter in its place."""
+    namespace: str = ""
+    """Where operator and routers are, the only ones that pods listen to. Unused locally."""
     propagation_seconds: float = 5
     """How long a stopping pod still answers, so that every router has seen it go. Locally 0."""
 

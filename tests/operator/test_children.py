@@ -13,7 +13,7 @@ from pumas_operator.inspection_job import build_inspection_job
 from pumas_operator.manifests import Settings
 from support.models import served_model
 
-SETTINGS = Settings(image="registry.example/pumas-serving:1")
+SETTINGS = Settings(image="registry.example/pumas-serving:1", namespace="pumas-system")
 #: By kind, as an API server has them.
 CHILDREN: dict[str, Any] = {
     str(child["kind"]): child
@@ -106,7 +106,8 @@ def test_who_may_reach_which_port() -> None:
         "supervisor": {"pumas-router", "pumas-operator"},
     }
     peers = [peer for rule in spec["ingress"] for peer in rule["from"]]
-    assert all(peer["namespaceSelector"] == {} for peer in peers), "models live anywhere"
+    home = {"matchLabels": {"kubernetes.io/metadata.name": "pumas-system"}}
+    assert all(peer["namespaceSelector"] == home for peer in peers), "anybody can give a label"
 
 
 def test_the_secret_is_the_one_that_pods_mount() -> None:
