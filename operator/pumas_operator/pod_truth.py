@@ -61,6 +61,7 @@ def observe_pod(pod: Json, spec_hash: str) -> PodObservation:
     if fetched_badly is not None and waiting is None:
         waiting = fetched_badly.reason if fetched_badly.reason is Reason.OOM_KILLED else None
         message = fetched_badly.message
+    told = ready or waiting is Reason.EVICTED  # an eviction is why the engine ended, too
     return PodObservation(
         uid=text(metadata, "uid"),
         current=text(member(metadata, "annotations"), SPEC_HASH_ANNOTATION) == spec_hash,
@@ -70,7 +71,7 @@ def observe_pod(pod: Json, spec_hash: str) -> PodObservation:
         fetch_failed=fetched_badly is not None,
         ready=ready,
         terminating=terminating,
-        engine_fault=None if ready else _engine_fault(server),
+        engine_fault=None if told else _engine_fault(server),
         restarts=whole(server, "restartCount"),
     )
 

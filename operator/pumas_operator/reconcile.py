@@ -35,6 +35,7 @@ from pumas_operator.stall import (
     build_events_query,
     build_stall,
     is_preparing,
+    select_podless_jobs,
     select_silent_jobs,
     select_silent_pods,
     select_unbound_claims,
@@ -180,9 +181,8 @@ class Reconciler:
         unknown = [pod for pod in live if is_ready(pod) and uid_of(pod) not in snapshot.descriptors]
         if any(is_running(pod) for pod in unknown):
             return STARTING_SECONDS
-        now = self._now()
         silent = any(is_preparing(pod) for pod in live)
-        if silent or any(select_silent_jobs(snapshot.jobs, snapshot.pods, now)) or plan.job:
+        if silent or any(select_podless_jobs(snapshot.jobs, snapshot.pods)) or plan.job:
             return SILENT_SECONDS
         if troubled or any(select_unbound_claims(live)):
             return REFUSED_SECONDS

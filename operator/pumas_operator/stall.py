@@ -27,8 +27,8 @@ _BEFORE = frozenset({"", "ContainerCreating", "PodInitializing"})
 _UNBOUND = "PersistentVolumeClaims"
 
 
-def select_silent_jobs(jobs: Iterable[Json], pods: Iterable[Json], now: datetime) -> Iterator[str]:
-    """The uids of Jobs that should have a pod by now."""
+def select_podless_jobs(jobs: Iterable[Json], pods: Iterable[Json]) -> Iterator[Json]:
+    """Jobs that are to have a pod and have none, if only because they are new."""
     made_by = {
         text(owner, "uid")
         for pod in pods
@@ -37,9 +37,15 @@ def select_silent_jobs(jobs: Iterable[Json], pods: Iterable[Json], now: datetime
     for job in jobs:
         status, uid = member(job, "status"), text(member(job, "metadata"), "uid")
         over = whole(status, "succeeded") or whole(status, "failed")
-        old = _age(job, now) >= JOB_PATIENCE_SECONDS
-        if uid not in made_by and not over and old and not _going(job):
-            yield uid
+        if uid not in made_by and not over and not _going(job):
+            yield job
+
+
+def select_silent_jobs(jobs: Iterable[Json], pods: Iterable[Json], now: datetime) -> Iterator[str]:
+    """The uids of Jobs that should have a pod by now."""
+    for job in select_podless_jobs(jobs, pods):
+        if _age(job, now) >= JOB_PATIENCE_SECONDS:
+            yield text(member(job, "metadata"), "uid")
 
 
 def select_silent_pods(pods: Iterable[Json], now: datetime) -> Iterator[str]:

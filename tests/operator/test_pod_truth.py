@@ -210,6 +210,11 @@ def test_an_evicted_pod_counts_until_another_takes_its_place() -> None:
     (alone,) = observe_pods([evicted("a", "2030-01-01T00:00:00Z")], HASH)
     assert alone.waiting is Reason.EVICTED
     assert alone.message == "The node was low on resource: ephemeral-storage."
+    alone_again = evicted("a", "2030-01-01T00:00:00Z")
+    ended = {"name": "server", "state": terminated(137, "an engine's last line")}
+    alone_again["status"]["containerStatuses"] = [ended]
+    (seen,) = observe_pods([alone_again], HASH)
+    assert (seen.waiting, seen.engine_fault) == (Reason.EVICTED, None)
     successor = pod("b", created="2030-01-01T00:01:00Z")
     pods = [successor, evicted("a", "2030-01-01T00:00:00Z")]
     assert [seen.uid for seen in observe_pods(pods, HASH)] == ["uid-of-b"]
