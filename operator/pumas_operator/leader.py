@@ -67,7 +67,7 @@ class Leader:
     async def acquire(self) -> None:
         """Wait until this operator leads."""
         waiting = False
-        while not await self._attempt():
+        while not await self.attempt():
             if not waiting:
                 _log.info("another operator leads; this one waits")
                 waiting = True
@@ -78,10 +78,10 @@ class Leader:
         """Renew for ever. Raises `LeadershipLost` when another operator has the Lease."""
         while True:
             await asyncio.sleep(RENEW_SECONDS if self.valid() else LOOK_SECONDS)
-            if not await self._attempt() and self._held_by_other:
+            if not await self.attempt() and self._held_by_other:
                 raise LeadershipLost
 
-    async def _attempt(self) -> bool:
+    async def attempt(self) -> bool:
         """Renew or take the Lease if it may be had; whether this operator has it now."""
         asked_at = self._clock()
         try:

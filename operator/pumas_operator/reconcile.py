@@ -41,7 +41,12 @@ from pumas_operator.stall import (
     select_unbound_claims,
 )
 from pumas_operator.status import build_status
-from pumas_operator.unreadable import build_unreadable_status, describe_fault, read_model
+from pumas_operator.unreadable import (
+    build_unreadable_status,
+    describe_fault,
+    read_model,
+    read_status,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +93,7 @@ class Reconciler:
         model = read_model(body)
         if isinstance(model, Fault):
             status = build_unreadable_status(body, model, self._now())
-            await self._tell(body, ServedModelStatus(), status)
+            await self._tell(body, read_status(body), status)
             return RESYNC_SECONDS
         snapshot = await self._look(model, body)
         plan = build_plan(snapshot, self._settings, engine_key(self._secret, model.metadata.uid))

@@ -32,6 +32,14 @@ def read_model(body: Json) -> ServedModel | Fault:
         return describe_fault(error)
 
 
+def read_status(body: Json) -> ServedModelStatus:
+    """The status that an API object holds; an empty one where it cannot be read."""
+    try:
+        return ServedModelStatus.model_validate(member(body, "status"))
+    except ValidationError:
+        return ServedModelStatus()
+
+
 def describe_fault(error: ValidationError, introduction: str = "") -> Fault:
     """The first field that cannot be read, as a fault of the object."""
     first = error.errors(include_url=False, include_input=False)[0]

@@ -33,10 +33,11 @@ def nothing_installed(models_server: ModelsServer) -> Iterator[Release]:
 
 @pytest.fixture
 def namespaces() -> Iterator[Callable[[str], Kubectl]]:
-    """Makes namespaces whose names matter; they are removed, and gone, at the end."""
+    """Makes namespaces whose names matter, without what may be there under such a name."""
     made = []
 
     def make(name: str) -> Kubectl:
+        Kubectl()("delete", "namespace", "--ignore-not-found", name)
         Kubectl().apply(namespace(name))
         made.append(name)
         inside = Kubectl(name)
@@ -46,4 +47,4 @@ def namespaces() -> Iterator[Callable[[str], Kubectl]]:
 
     yield make
     if made:
-        Kubectl()("delete", "namespace", "--ignore-not-found", *made)
+        Kubectl()("delete", "namespace", "--wait=false", *made)

@@ -10,7 +10,7 @@ import pytest
 from support.chat import chat, chat_model
 from support.client_pod import ClientPod
 from support.cluster import Kubectl, soon
-from support.installing import CRDS, OURS, documented, remains, run, the_documented
+from support.installing import CRDS, documented, remains, run, the_documented
 from support.models_server import HOST, ModelsServer
 from support.release import LAB, Release, lab_profile
 from support.serving_truth import condition, serving_pods, workloads
@@ -52,7 +52,7 @@ def test_what_serves_outlives_the_release_until_all_is_removed(
     run(the_documented("helm uninstall"))
     soon(lambda: not release.kubectl.get("pods")["items"], "no pod of the release")
     assert _state(release, team) == before
-    [pod] = team.get("pods", f"--selector={OURS}")["items"]
+    [pod] = team.get("pods", "--field-selector=status.phase=Running")["items"]
     assert client_pod.ask(f"http://{pod['status']['podIP']}:8081/readyz").status == 200
 
     run(the_documented("--create-namespace"))

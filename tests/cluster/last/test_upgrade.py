@@ -31,12 +31,11 @@ def test_crds_are_upgraded_and_models_serve_on(
     release = nothing_installed
     run(f"helm install pumas {PREVIOUS} -n pumas-system --wait {present_images()}")
     release.kubectl.apply(lab_profile([HOST]))
-    model = chat_model(models_server, "kept")
     suspended = chat_model(models_server, "kept", suspend=True)
     refused = team.attempt("create", "-f", "-", stdin=yaml.safe_dump(suspended))
     assert 'unknown field "spec.suspend"' in refused.stderr
     assert "suspend" not in _fields()
-    team.apply(model)
+    team.apply(chat_model(models_server, "kept"))
     team("wait", "--for=condition=Servable", "servedmodel/kept", "--timeout=60s")
     soon(lambda: chat(client_pod, release.url, "kept").status == 200, "a first answer", 10)
     before = _told(team)
@@ -55,8 +54,6 @@ def test_crds_are_upgraded_and_models_serve_on(
     team.apply(suspended)
     soon(lambda: condition(team, "kept", "Servable")["reason"] == "Suspended", "a suspended model")
     soon(lambda: serving_pods(team) == {}, "no pod of it")
-    team.apply(model)
-    team("wait", "--for=condition=Servable", "servedmodel/kept", "--timeout=60s")
 
 
 def _fields() -> set[str]:
