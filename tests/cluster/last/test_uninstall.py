@@ -67,7 +67,7 @@ def test_what_serves_outlives_the_release_until_all_is_removed(
     run(the_documented("helm uninstall"))
     run(the_documented("kubectl delete crd"))
     run(the_documented("kubectl delete namespace"))
-    soon(lambda: not remains(), f"nothing of ours, but there is {remains()}")
+    soon(lambda: not remains(), "a cluster without anything of ours")
 
 
 def _let_a_team_in(team_a: Kubectl) -> None:
