@@ -95,7 +95,7 @@ class Applier:
         except _Foreign:
             return Carried(foreign=f"{kind.name} {name}")
         except Refused as error:
-            if error.status in (_CONFLICT, _NOT_FOUND):
+            if error.outdated:
                 raise Changed(f"{kind.name} {name}") from None
             sentence = build_sentence(error.message, "It gives no reason.")
             message = f"The cluster refuses the {kind.name} {name}: {sentence}"
@@ -135,7 +135,8 @@ class Applier:
         wanted, found = spec_hash(desired), _stable(held)
         if covers(held, desired) or self._settled.get(uid_of(held)) == (wanted, found):
             return
-        made = self._keep(kind, await self._cluster.send(build_apply(kind, desired)))
+        request = build_apply(kind, desired, uid_of(held))
+        made = self._keep(kind, await self._cluster.send(request))
         if covers(made, desired):
             self._settled.pop(uid_of(made), None)
         else:

@@ -26,6 +26,12 @@ class Refused(Exception):
         self.reason = reason
         self.message = message
 
+    @property
+    def outdated(self) -> bool:
+        """Whether what was to be changed is gone, has changed, or is another by now."""
+        another = self.status == 422 and "metadata.uid" in self.message
+        return another or self.status in (404, 409)
+
 
 class Unreachable(Exception):
     """The API server gave no answer that could be read; whether it did the thing is not known."""

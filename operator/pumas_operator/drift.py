@@ -56,5 +56,9 @@ def _covers_list(found: Sequence[object], wanted: Sequence[object]) -> bool:
 
 def _by_name(listed: Sequence[object]) -> Mapping[object, object]:
     """Items by their names; empty when one has none, or two share one."""
-    names = {item["name"]: item for item in listed if isinstance(item, Mapping) and "name" in item}
+    names = {
+        item["name"]: item
+        for item in listed
+        if isinstance(item, Mapping) and isinstance(item.get("name"), str)
+    }
     return names if len(names) == len(listed) else {}

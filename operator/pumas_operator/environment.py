@@ -41,7 +41,7 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
         watched=tuple(name.strip() for name in watched.split(",") if name.strip()),
         key_secret_file=Path(_required(environ, "PUMAS_KEY_SECRET_FILE")),
         identity=_required(environ, "HOSTNAME"),
-        port=int(_number(environ, "PUMAS_HEALTH_PORT", 8080, 1, 65535)),
+        port=_whole(environ, "PUMAS_HEALTH_PORT", 8080, 1, 65535),
         settings=Settings(
             image=_required(environ, "PUMAS_WORKER_IMAGE"),
             namespace=namespace,
@@ -57,6 +57,15 @@ def _required(environ: Mapping[str, str], name: str) -> str:
     if not value:
         raise EnvironmentFault(f"{name} is not set; the chart sets it.")
     return value
+
+
+def _whole(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    number = _number(environ, name, default, least, most)
+    if not number.is_integer():
+        raise EnvironmentFault(
+            f"{name} is {environ[name]!r}, and not a whole number from {least} to {most}."
+        )
+    return int(number)
 
 
 def _number(

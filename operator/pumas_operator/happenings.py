@@ -57,13 +57,15 @@ def _event(model: Json, condition: Condition, now: datetime) -> Object:
     namespace, name, uid = (text(metadata, part) for part in ("namespace", "name", "uid"))
     told = (uid, condition.type, condition.status, condition.reason, now.isoformat())
     digest = sha256("/".join(told).encode()).hexdigest()[:16]
+    # A name may not be cut behind a dot or a dash.
+    shown = name[:230].rstrip("-.")
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     holds = condition.status == "True" and condition.type is not ConditionType.PROGRESSING
     well = holds or condition.reason in _EXPECTED
     return {
         "apiVersion": EVENT.api_version,
         "kind": EVENT.name,
-        "metadata": {"name": f"{name[:230]}.{digest}", "namespace": namespace},
+        "metadata": {"name": f"{shown}.{digest}", "namespace": namespace},
         "involvedObject": {
             "apiVersion": SERVED_MODEL.api_version,
             "kind": SERVED_MODEL.name,

@@ -57,8 +57,6 @@ STARTING_SECONDS = 3.0
 REFUSED_SECONDS = 15.0
 SILENT_SECONDS = 5.0
 
-_GONE = frozenset({404, 409})
-
 
 class Reconciler:
     """Makes one model so, and says what is true of it."""
@@ -169,9 +167,9 @@ class Reconciler:
         try:
             answer = await self._cluster.send(build_status_write(member(body, "metadata"), written))
         except Refused as error:
-            if error.status not in _GONE:
+            if not error.outdated:
                 raise
-            return  # deleted, or made anew under its name; an event tells
+            return  # changed, deleted or made anew under its name meanwhile: an event tells
         self._objects.put(SERVED_MODEL, answer)
         for event in build_events(body, before, status, self._now()):
             try:

@@ -92,13 +92,17 @@ def _posted(entry: Json) -> bool:
     )
 
 
-def build_apply(kind: Kind, desired: Object) -> Request:
-    """Make our fields of an object so, over whoever else wrote them."""
+def build_apply(kind: Kind, desired: Object, uid: str) -> Request:
+    """Make our fields of that very object so, over whoever else wrote them.
+
+    Refused when another has its name by now, or none: without the uid a stranger's object would be
+    written over, and a missing one made.
+    """
     metadata = member(desired, "metadata")
     return Request(
         "PATCH",
         kind.path(text(metadata, "namespace"), text(metadata, "name")),
-        desired,
+        {**desired, "metadata": {**metadata, "uid": uid}},
         _APPLY,
         {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"},
     )
@@ -118,12 +122,17 @@ def build_delete(kind: Kind, namespace: str, name: str, uid: str) -> Request:
 
 
 def build_status_write(metadata: Json, status: Object) -> Request:
-    """Replace the status of that very model; one that was made anew under its name is another."""
+    """Replace the status of the model as it was read.
+
+    Refused with 409 when the model has changed since, or was made anew under its name. Its version
+    tells that and not its uid, which the API server does not look at in a status.
+    """
     namespace, name = text(metadata, "namespace"), text(metadata, "name")
+    version = text(metadata, "resourceVersion")
     body: Object = {
         "apiVersion": SERVED_MODEL.api_version,
         "kind": SERVED_MODEL.name,
-        "metadata": {"name": name, "namespace": namespace, "uid": text(metadata, "uid")},
+        "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},
         "status": status,
     }
     return Request(

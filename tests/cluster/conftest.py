@@ -113,7 +113,7 @@ def _namespace(cluster: Kubectl, *, restricted: bool) -> Iterator[Kubectl]:
     # no pod can be made before its controller has made this account
     soon(lambda: inside.attempt("get", "serviceaccount", "default").returncode == 0, "an account")
     yield inside
-    cluster("delete", "namespace", name, "--wait=false")
+    cluster("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="session")

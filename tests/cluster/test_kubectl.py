@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 
-from pumas_crds.served_model import ServedModelSpec, ServedModelStatus
 from pumas_crds.vocabulary import ConditionType, Reason
-from support.cluster import Kubectl, soon
+from support.cluster import ROOT, Kubectl, soon
 from support.models_server import ModelsServer
 from support.team_models import Json, TeamModels
 
@@ -109,17 +109,19 @@ def test_a_life_in_tables_and_events(models: TeamModels, models_server: ModelsSe
 
 
 def test_every_field_explains_itself(models: TeamModels) -> None:
-    """In the words of its docstring."""
-    for path, resource in (("sm.spec", ServedModelSpec), ("sm.status", ServedModelStatus)):
-        said = models.team("explain", path)
-        for name, field in resource.model_fields.items():
-            assert field.description
-            alias = field.alias or name
-            assert re.search(rf"^  {alias}\t<", said, re.MULTILINE), f"{path}.{alias}"
-            assert " ".join(field.description.split()) in " ".join(said.split())
-    nested = models.team("explain", "sm.spec.source.huggingFace.revision")
-    assert "A commit of 40 hexadecimal digits" in nested
+    for part in ("spec", "status"):
+        said = " ".join(models.team("explain", f"sm.{part}").split())
+        for name, field in schema()["properties"][part]["properties"].items():
+            assert re.search(rf" {name} <\S", said), name
+            assert " ".join(field["description"].split()) in said, name
+    revision = models.team("explain", "sm.spec.source.huggingFace.revision")
+    assert "A commit of 40 hexadecimal digits" in revision
     assert "Observations, each with a reason." in models.team("explain", "sm.status.conditions")
-    assert "Labels that a node must have." in models.team(
-        "explain", "servingprofile.spec.nodeSelector"
-    )
+    selector = models.team("explain", "servingprofile.spec.nodeSelector")
+    assert "Labels that a node must have." in selector
+
+
+def schema() -> Json:
+    definition = yaml.safe_load((ROOT / "crds" / "servedmodels.yaml").read_text("utf-8"))
+    found: Json = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found

@@ -46,6 +46,7 @@ def test_where_no_node_takes_the_pod(models: TeamModels, models_server: ModelsSe
     greedy = models.profile("greedy", resources=with_gpus(64))
     modest = models.profile("modest", resources=with_gpus(1))
     source = models_server.source("tiny-embed.gguf")
+    local = models.profile("local", allowedHostPaths=["/srv/models"])
     absent = {"persistentVolumeClaim": {"claimName": "absent", "path": "m.gguf"}}
     unbound = {"persistentVolumeClaim": {"claimName": "unbound", "path": "m.gguf"}}
     claim = {
@@ -63,6 +64,7 @@ def test_where_no_node_takes_the_pod(models: TeamModels, models_server: ModelsSe
         models.body("greedy", profile=greedy, source=source),
         models.body("modest", profile=modest, source=source),
         models.body("absent", source=absent),
+        models.body("node", profile=local, source={"path": "/srv/models/tiny-embed.gguf"}),
         models.body("unbound", source=unbound),
     )
     models.tells(
@@ -88,6 +90,14 @@ def test_where_no_node_takes_the_pod(models: TeamModels, models_server: ModelsSe
         "unbound",
         Reason.UNSCHEDULABLE,
         re.compile(r'.*storageclass\.storage\.k8s\.io "no-such-class" not found.*'),
+    )
+    held_up(
+        models,
+        "node",
+        Reason.REPLICA_FAILURE,
+        re.compile(
+            r'.* violates PodSecurity "restricted:latest": .* "source" uses .* "hostPath".*'
+        ),
     )
     serves(models, "modest")
     [pod] = models.team.get(

@@ -102,7 +102,7 @@ async def test_an_api_server_that_is_away_stops_the_writing_and_not_the_leader(
 
 
 async def test_one_whose_lease_another_has_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leading, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(leading, "LOOK_SECONDS", 0.0)
     cluster, clock = FakeCluster(), Clock()
     first, second = (candidate(cluster, clock, name) for name in ("a", "b"))
     await first.attempt()

@@ -121,7 +121,7 @@ class FakeCluster:
             if wanted != found["metadata"]["uid"]:
                 raise Refused(409, "Conflict", "another uid")
             return self.drop(kind, namespace, name)
-        self._check(found, body)
+        self._check(found, body, part)
         if request.method == "PUT":
             return self._store(kind, {**body, "metadata": found["metadata"] | body["metadata"]})
         if part == "status":
@@ -133,11 +133,13 @@ class FakeCluster:
             merged = _merged(found, body)
         return self._store(kind, merged)
 
-    def _check(self, found: dict[str, Any], body: dict[str, Any]) -> None:
-        for part in ("uid", "resourceVersion"):
-            asked = body.get("metadata", {}).get(part)
-            if asked is not None and asked != found["metadata"].get(part):
-                raise Refused(409, "Conflict", f"another {part}")
+    def _check(self, found: dict[str, Any], body: dict[str, Any], part: str) -> None:
+        """As a real one was seen to: a status is written whatever uid is given with it."""
+        held, asked = found["metadata"], body.get("metadata", {})
+        if asked.get("resourceVersion", held.get("resourceVersion")) != held.get("resourceVersion"):
+            raise Refused(409, "Conflict", "the object has been modified")
+        if asked.get("uid", held["uid"]) != held["uid"] and part != "status":
+            raise Refused(422, "Invalid", "metadata.uid: field is immutable")
 
     def _own(self, body: dict[str, Any], request: Request, operation: str) -> None:
         manager = request.query.get("fieldManager", "")

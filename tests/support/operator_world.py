@@ -10,7 +10,17 @@ from typing import Any
 from pumas_crds.facts import PodDescriptor
 from pumas_crds.vocabulary import SPEC_HASH_ANNOTATION
 from pumas_operator.describing import Describer
-from pumas_operator.kinds import DEPLOYMENT, JOB, POD, SERVED_MODEL, Kind
+from pumas_operator.kinds import (
+    DEPLOYMENT,
+    DISRUPTION_BUDGET,
+    JOB,
+    NETWORK_POLICY,
+    POD,
+    SECRET,
+    SERVED_MODEL,
+    SERVICE,
+    Kind,
+)
 from pumas_operator.manifests import Settings
 from pumas_operator.objects import Key, Objects, key_of, uid_of
 from pumas_operator.reconcile import Reconciler
@@ -22,6 +32,14 @@ TEAM, HOME = "team", "pumas-system"
 KEY = Key(TEAM, "tiny")
 FILE: dict[str, Any] = {"format": "gguf", "architecture": "llama", "bytes": 1000}
 SOURCE: dict[str, Any] = {"huggingFace": {"repo": "team/tiny", "file": "tiny.gguf"}}
+#: The names of the model's children.
+CHILDREN: dict[Kind, str] = {
+    SECRET: "tiny-engine-key",
+    SERVICE: "tiny-serving",
+    DISRUPTION_BUDGET: "tiny-serving",
+    NETWORK_POLICY: "tiny-serving",
+    DEPLOYMENT: "tiny-serving",
+}
 
 
 @dataclass

@@ -87,7 +87,7 @@ class TeamModels:
         """The model at each change so far, since it was last made."""
         found: list[Json] = []
         for _, kind, body in list(self._watch.came):
-            if body["metadata"]["name"] == name:
+            if body["metadata"].get("name") == name:
                 found = [] if kind == "DELETED" else [*found, body]
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from urllib.parse import quote
 
@@ -13,7 +14,8 @@ HUB_VARIABLE = "HF_ENDPOINT"
 def source_url(source: Source, environ: Mapping[str, str]) -> str | None:
     """The URL of a source that has to be fetched; None for a file that is there already."""
     if source.http is not None:
-        return source.http.url
+        # HTTP knows ASCII only; all else is sent as browsers send it.
+        return quote(source.http.url, safe=string.punctuation)
     if source.hugging_face is not None:
         hub, at = environ.get(HUB_VARIABLE) or f"https://{HUB_HOST}", source.hugging_face
         # A revision may hold slashes and is one member of the path all the same.

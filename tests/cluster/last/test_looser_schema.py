@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from pumas_crds.vocabulary import ConditionType, Reason
+from pumas_crds.vocabulary import API_VERSION, ConditionType, Reason
 from support.cluster import Kubectl, soon
-from support.models_server import ModelsServer
-from support.team_models import TeamModels
+from support.models_server import HOST, ModelsServer
+from support.release import LAB, Release, lab_profile
+from support.serving_truth import condition
 
-ACCEPTED = ConditionType.ACCEPTED
 BOUND = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/drainSeconds/maximum"
-TOO_LONG = 86_401
+TOO_LONG = {"spec": {"drainSeconds": 86_401}}
+MENDED = {"spec": {"drainSeconds": 60}}
 FAULT = "spec.drainSeconds: Input should be less than or equal to 86400."
+INSPECTED = "The file was inspected and can be served."
 
 
 @contextmanager
@@ -32,28 +35,56 @@ def unbounded(plural: str) -> Iterator[None]:
 
 @pytest.mark.budget(150)
 def test_what_cannot_be_read_is_said_with_its_field(
-    models: TeamModels, models_server: ModelsServer
+    team: Kubectl, deployed: Release, models_server: ModelsServer
 ) -> None:
-    team, source = models.team, models_server.source("tiny-embed.gguf")
-    loose = models.body("loose", source=source, replicas=0, drainSeconds=TOO_LONG)
-    profile = models.profile("loose")
-    with unbounded("servedmodels"), unbounded("servingprofiles"):
-        probe = ("create", "--dry-run=server", "--filename=-")
-        soon(
-            lambda: team.attempt(*probe, stdin=json.dumps(loose)).returncode == 0, "the definition"
-        )
-        team.apply(loose, models.body("profile", source=source, replicas=0, profile=profile))
-        longer = json.dumps({"spec": {"drainSeconds": TOO_LONG}})
-        patch = ("patch", "servingprofile", profile, "--type=merge", "--patch", longer)
-        soon(lambda: models.release.kubectl.attempt(*patch).returncode == 0, "the other definition")
-        models.tells("loose", ACCEPTED, "False", Reason.INVALID_SPEC, FAULT)
-    assert models.status("loose")["loadState"] == "failed"
-    sentence = f"The ServingProfile {profile} cannot be read: {FAULT}"
-    models.tells("profile", ACCEPTED, "False", Reason.INVALID_SPEC, sentence)
+    home = deployed.kubectl
+    profile = lab_profile([HOST])
+    profile["metadata"]["name"] = name = f"loose-{team.namespace}"
+    source = models_server.source("tiny-embed.gguf")
+    models = (served("model", team, source, LAB), served("profile", team, source, name))
 
-    # The definition is strict again; both are mended.
-    models.patch("loose", drainSeconds=60)
-    models.profile("loose", drainSeconds=60)
-    for name in ("loose", "profile"):
-        inspected = "The file was inspected and can be served."
-        models.tells(name, ACCEPTED, "True", Reason.ACCEPTED, inspected)
+    def says(model: str, status: str, reason: Reason, text: str) -> None:
+        def told() -> bool:
+            found = condition(team, model, ConditionType.ACCEPTED)
+            return (found["status"], found["reason"], found["message"]) == (status, reason, text)
+
+        soon(told, f"{model}: {text}")
+
+    home.apply(profile)
+    team.apply(*models)
+    try:
+        for model in ("model", "profile"):
+            soon(lambda model=model: team.get("sm", model).get("status"), f"a status of {model}")
+            says(model, "True", Reason.ACCEPTED, INSPECTED)
+        with unbounded("servedmodels"), unbounded("servingprofiles"):
+            soon(lambda: patched(team, "sm/model", TOO_LONG), "the looser definition")
+            soon(lambda: patched(home, f"servingprofile/{name}", TOO_LONG), "the other one")
+            says("model", "False", Reason.INVALID_SPEC, FAULT)
+        assert team.get("sm", "model")["status"]["loadState"] == "failed"
+        unreadable = f"The ServingProfile {name} cannot be read: {FAULT}"
+        says("profile", "False", Reason.INVALID_SPEC, unreadable)
+
+        # The definitions are strict again, and what is mended fits them.
+        soon(lambda: not patched(team, "sm/profile", TOO_LONG), "the strict definition")
+        assert patched(team, "sm/model", MENDED)
+        assert patched(home, f"servingprofile/{name}", MENDED)
+        for model in ("model", "profile"):
+            says(model, "True", Reason.ACCEPTED, INSPECTED)
+    finally:
+        home("delete", "servingprofile", name)
+
+
+def served(name: str, team: Kubectl, source: dict[str, Any], profile: str) -> dict[str, Any]:
+    alias = f"{name}-{team.namespace}"
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ServedModel",
+        "metadata": {"name": name},
+        "spec": {"alias": alias, "profile": profile, "source": source, "replicas": 0},
+    }
+
+
+def patched(where: Kubectl, what: str, patch: dict[str, Any]) -> bool:
+    """Whether the API server takes the change."""
+    done = where.attempt("patch", what, "--type=merge", "--patch", json.dumps(patch))
+    return done.returncode == 0

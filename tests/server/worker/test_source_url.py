@@ -19,6 +19,11 @@ HUB = {"repo": "org/model", "file": "q4 x/m.gguf"}
         ({"persistentVolumeClaim": {"claimName": "c", "path": "m"}}, {}, None),
         ({"http": {"url": "http://h/m?a=b"}}, {}, "http://h/m?a=b"),
         (
+            {"http": {"url": "http://h/%41/ü?$(A)='\"\u2028"}},
+            {},
+            "http://h/%41/%C3%BC?$(A)='\"%E2%80%A8",
+        ),
+        (
             {"huggingFace": HUB},
             {},
             "https://huggingface.co/org/model/resolve/main/q4%20x/m.gguf",
