@@ -14,7 +14,8 @@ from kubernetes.aio import client, config
 from pumas_operator.json_object import Json, text
 from pumas_operator.requests import Request
 
-ANSWER_SECONDS = 15.0
+#: Short enough that what a leader began to write at the last moment is over before another leads.
+ANSWER_SECONDS = 10.0
 
 
 class Refused(Exception):

@@ -44,8 +44,12 @@ class HttpSupervisors:
             async with self._session.get(url, timeout=timeout, allow_redirects=False) as answer:
                 if answer.status != 200:
                     return None
-                raw = await answer.content.read(_MAX_BYTES)
-                return PodDescriptor.model_validate_json(raw)
+                raw = bytearray()
+                async for part in answer.content.iter_any():
+                    raw += part
+                    if len(raw) > _MAX_BYTES:
+                        return None
+                return PodDescriptor.model_validate_json(bytes(raw))
         except (aiohttp.ClientError, OSError, TimeoutError, ValidationError):
             # A pod that starts, stops or is not ours to reach: its Pod object says which.
             return None

@@ -65,14 +65,22 @@ class Intake:
 
     def seen(self, kind: Kind, body: Json) -> None:
         """An object is there, or has changed."""
-        known = self._objects.get(kind, key_of(body)) is not None
-        if self._objects.put(kind, body):
-            # A rival's change cannot give a name away; its coming and going can.
-            self._concerns(kind, body, rivals=not known)
+        held = self._objects.get(kind, key_of(body))
+        if not self._objects.put(kind, body):
+            return
+        # A rival's change cannot give a name away; its coming and going can.
+        known = held is not None and uid_of(held) == uid_of(body)
+        if held is not None and not known:
+            self._ended(kind, held)
+        self._concerns(kind, body, rivals=not known)
 
     def gone(self, kind: Kind, body: Json) -> None:
         """An object was deleted."""
         self._objects.remove(kind, key_of(body), uid_of(body))
+        self._ended(kind, body)
+
+    def _ended(self, kind: Kind, body: Json) -> None:
+        """An object is no more, whether that was seen or another has its name."""
         self._forget.get(kind, _nobody)(uid_of(body))
         self._concerns(kind, body, rivals=True)
 

@@ -1,7 +1,8 @@
 """What the cluster holds of ours, as the watches tell it: the operator's memory. No I/O.
 
 A reconciliation reads here and asks the API server nothing. An older copy of an object never
-replaces a newer one, so that what a write of ours returned may be put in at once.
+replaces a newer one, and none brings back what is gone, so that what a write of ours returned, or
+a listing that took its time, may be put in at once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from pumas_crds.vocabulary import GROUP, MODEL_NAME_ANNOTATION, MODEL_UID_LABEL
 from pumas_operator.json_object import Json, items, member, text
 from pumas_operator.kinds import POD, SERVED_MODEL, Kind
 from pumas_operator.requests import is_claimed
+
+#: Objects whose end is remembered: far more than can end while an answer is on its way.
+_ENDED = 1000
 
 
 class Key(NamedTuple):
@@ -50,6 +54,7 @@ class Objects:
     def __init__(self) -> None:
         self._held: dict[Kind, dict[Key, Json]] = defaultdict(dict)
         self._owned: dict[Kind, dict[str, set[Key]]] = defaultdict(lambda: defaultdict(set))
+        self._ended: dict[str, int] = {}
 
     def get(self, kind: Kind, key: Key) -> Json | None:
         """One object."""
@@ -73,7 +78,9 @@ class Objects:
         return tuple(self.owned(POD, model_uid))
 
     def put(self, kind: Kind, body: Json) -> bool:
-        """Take in an object; False when it is no newer than what is held."""
+        """Take in an object; False when it is no newer than what is held, or than what went."""
+        if _version(body) <= self._ended.get(uid_of(body), -1):
+            return False
         key = key_of(body)
         held = self._held[kind].get(key)
         if held is not None and uid_of(held) == uid_of(body) and _version(held) >= _version(body):
@@ -90,6 +97,10 @@ class Objects:
         if held is not None and uid_of(held) == uid:
             del self._held[kind][key]
             self._disown(kind, key, held)
+            # Not for ever: what has only left a watch, for want of a label, may return newer.
+            self._ended[uid] = _version(held)
+            if len(self._ended) > _ENDED:
+                del self._ended[next(iter(self._ended))]
 
     def _disown(self, kind: Kind, key: Key, body: Json) -> None:
         uid = _model_uid(kind, body)

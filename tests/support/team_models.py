@@ -72,11 +72,15 @@ class TeamModels:
 
     def told(
         self, name: str, kind: ConditionType, status: str, reason: Reason, text: Text,
-        seconds: float = SECONDS,
+        seconds: float = SECONDS, since: int = 0,
     ) -> None:  # fmt: skip
-        """Wait until some status of the model has said so, be it long ago."""
+        """Wait until some status has said so, be it long ago; of the first `since`, none counts."""
         wanted = (kind, status, reason, text)
-        self._await(name, lambda found: any(_says(o, *wanted) for o in found), wanted, seconds)
+
+        def holds(found: list[Json]) -> bool:
+            return any(_says(body, *wanted) for body in found[since:])
+
+        self._await(name, holds, wanted, seconds)
 
     def status(self, name: str) -> Json:
         """The latest."""
