@@ -6,6 +6,7 @@ an API server that cannot be reached is raised, and the whole plan made anew lat
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -18,7 +19,7 @@ from pumas_operator.json_object import Json, member, text
 from pumas_operator.kinds import CHILDREN, DEPLOYMENT, JOB, SECRET, Kind
 from pumas_operator.labels import Object
 from pumas_operator.manifests import spec_hash
-from pumas_operator.objects import Objects, key_of, owner_of, uid_of
+from pumas_operator.objects import Objects, is_going, key_of, owner_of, uid_of
 from pumas_operator.plan import Plan
 from pumas_operator.requests import (
     build_apply,
@@ -67,7 +68,7 @@ class Applier:
         self._objects = objects
         self._clock = clock
         self._secrets: dict[str, float] = {}
-        self._settled: dict[str, tuple[str, str]] = {}
+        self._settled: dict[str, dict[Kind, tuple[str, str]]] = defaultdict(dict)
 
     async def carry_out(self, plan: Plan, uid: str) -> Carried:
         """Do all of it, up to the first thing that cannot be done.
@@ -105,6 +106,7 @@ class Applier:
     def forget(self, uid: str) -> None:
         """The model is gone."""
         self._secrets.pop(uid, None)
+        self._settled.pop(uid, None)
 
     async def _ensure(self, kind: Kind, desired: Object, uid: str) -> None:
         held = self._objects.get(kind, key_of(desired))
@@ -126,22 +128,23 @@ class Applier:
         return self._keep(kind, made)
 
     async def _make_so(self, kind: Kind, held: Json, desired: Object, uid: str) -> None:
-        if "deletionTimestamp" in member(held, "metadata"):
+        if is_going(held):
             return  # its end is an event
         if owner_of(held) != uid:
             raise _Foreign
         if not is_claimed(held):
             held = self._keep(kind, await self._claim(kind, held))
         wanted, found = spec_hash(desired), _stable(held)
-        if covers(held, desired) or self._settled.get(uid_of(held)) == (wanted, found):
+        settled = self._settled[uid]
+        if covers(held, desired) or settled.get(kind) == (wanted, found):
             return
         request = build_apply(kind, desired, uid_of(held))
         made = self._keep(kind, await self._cluster.send(request))
         if covers(made, desired):
-            self._settled.pop(uid_of(made), None)
+            settled.pop(kind, None)
         else:
             # The API server writes some value otherwise than it was given: as good as it gets.
-            self._settled[uid_of(made)] = (wanted, _stable(made))
+            settled[kind] = (wanted, _stable(made))
 
     async def _claim(self, kind: Kind, held: Json) -> Json:
         try:
@@ -175,7 +178,7 @@ class Applier:
         self._keep(DEPLOYMENT, await self._cluster.send(request))
 
     async def _delete(self, kind: Kind, body: Json) -> None:
-        if "deletionTimestamp" in member(body, "metadata"):
+        if is_going(body):
             return
         key = key_of(body)
         try:

@@ -16,7 +16,9 @@ from pydantic import ValidationError
 from pumas_crds.facts import PodDescriptor
 from pumas_crds.vocabulary import SUPERVISOR_PORT
 from pumas_operator.json_object import Json, items, member, text
+from pumas_operator.objects import uid_of
 from pumas_operator.pod_template import SERVER
+from pumas_operator.pod_truth import is_ready
 
 ASK_SECONDS = 2.0
 _MAX_BYTES = 1_048_576
@@ -67,7 +69,7 @@ class Describer:
         asked = [pod for pod in pods if is_running(pod)]
         told = await asyncio.gather(*map(self._one, asked))
         return {
-            text(member(pod, "metadata"), "uid"): descriptor
+            uid_of(pod): descriptor
             for pod, descriptor in zip(asked, told, strict=True)
             if descriptor is not None
         }
@@ -77,8 +79,7 @@ class Describer:
         self._known.pop(uid, None)
 
     async def _one(self, pod: Json) -> PodDescriptor | None:
-        metadata = member(pod, "metadata")
-        uid, version = text(metadata, "uid"), text(metadata, "resourceVersion")
+        uid, version = uid_of(pod), text(member(pod, "metadata"), "resourceVersion")
         known = self._known.get(uid)
         if known is not None and known[0] == version:
             return known[1]
@@ -94,12 +95,4 @@ def is_running(pod: Json) -> bool:
     return bool(text(status, "podIP")) and any(
         text(container, "name") == SERVER and "running" in member(container, "state")
         for container in items(status, "containerStatuses")
-    )
-
-
-def is_ready(pod: Json) -> bool:
-    """Whether the kubelet calls the pod ready."""
-    return any(
-        text(condition, "type") == "Ready" and text(condition, "status") == "True"
-        for condition in items(member(pod, "status"), "conditions")
     )

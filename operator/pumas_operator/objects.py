@@ -48,6 +48,16 @@ def owner_of(body: Json) -> str:
     return ""
 
 
+def owners_of(body: Json) -> set[str]:
+    """The uids of all that own the object, whatever they are."""
+    return {text(owner, "uid") for owner in items(member(body, "metadata"), "ownerReferences")}
+
+
+def is_going(body: Json) -> bool:
+    """Whether the object is being deleted."""
+    return "deletionTimestamp" in member(body, "metadata")
+
+
 class Objects:
     """All objects by kind and key, with the pods of each model at hand."""
 

@@ -1,7 +1,7 @@
 """What has to be done for one model, from what the cluster holds of it. Pure.
 
 The plan is what is wanted, and what is observed before any of it is done. Carrying it out is
-`carrying`'s, and what comes of that (a refusal, a foreign object) joins the observation there.
+`applying`'s, and what comes of that (a refusal, a foreign object) joins the observation there.
 
 A refused spec or file changes nothing of what serves: the old pods go on. Two wishes need no
 verdict on a file and are always met: fewer pods, and no model of ours at all.
@@ -24,10 +24,10 @@ from pumas_operator.json_object import Json, member, text, whole
 from pumas_operator.kinds import DEPLOYMENT, JOB, Kind
 from pumas_operator.labels import Object
 from pumas_operator.manifests import Settings, spec_hash
-from pumas_operator.objects import key_of
+from pumas_operator.objects import is_going, key_of, owners_of, uid_of
 from pumas_operator.observation import InspectionObservation, Observed, PodObservation
 from pumas_operator.pod_truth import observe_pods
-from pumas_operator.workload_truth import observe_inspection, observe_workload
+from pumas_operator.workload_truth import has_run, observe_inspection, observe_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ def _inspection(snapshot: Snapshot, wanted: Object) -> InspectionObservation | N
     """What the wanted inspection has found, if its Job is there."""
     for job in snapshot.jobs:
         if key_of(job) == key_of(wanted) and not _superseded(job, wanted):
-            uid = text(member(job, "metadata"), "uid")
-            pods = [pod for pod in snapshot.pods if _made_by(pod, uid)]
+            uid = uid_of(job)
+            pods = [pod for pod in snapshot.pods if uid in owners_of(pod)]
             found = observe_inspection(job, pods)
             if found.result is not None:
                 return found
-            told = (snapshot.stalled.get(each) for each in (uid, *map(_uid, pods)))
+            told = (snapshot.stalled.get(each) for each in (uid, *map(uid_of, pods)))
             stall = next(filter(None, told), None)
             known = found.fault
             if stall is None or (known is not None and known.reason is not stall.reason):
@@ -159,12 +159,11 @@ def _superseded(job: Json, wanted: Object) -> bool:
 
     One that is over is left: its verdict holds, or it goes by itself and the next is made.
     """
-    if "deletionTimestamp" in member(job, "metadata"):
+    if is_going(job):
         return False
     if key_of(job) != key_of(wanted):
         return True
-    over = whole(member(job, "status"), "succeeded") or whole(member(job, "status"), "failed")
-    return not over and _annotated(job) != _annotated(wanted)
+    return not has_run(job) and _annotated(job) != _annotated(wanted)
 
 
 def _serving(snapshot: Snapshot) -> list[Json]:
@@ -176,13 +175,6 @@ def is_inspector(pod: Json) -> bool:
     return text(member(member(pod, "metadata"), "labels"), NAME_LABEL) == INSPECTOR_NAME
 
 
-def _made_by(pod: Json, uid: str) -> bool:
-    owners = member(pod, "metadata").get("ownerReferences")
-    return isinstance(owners, list) and any(
-        isinstance(owner, Mapping) and owner.get("uid") == uid for owner in owners
-    )
-
-
 def _annotated(body: Json) -> str:
     return text(member(member(body, "metadata"), "annotations"), SPEC_HASH_ANNOTATION)
 
@@ -190,7 +182,3 @@ def _annotated(body: Json) -> str:
 def _digest(deployment: Object) -> str:
     template = member(member(deployment, "spec"), "template")
     return _annotated(template)
-
-
-def _uid(body: Json) -> str:
-    return text(member(body, "metadata"), "uid")

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pumas_crds.facts import Fault, Inspection
 from pumas_crds.vocabulary import SPEC_HASH_ANNOTATION, Reason
 from pumas_operator.json_object import Json, items, member, text, whole
+from pumas_operator.objects import is_going, uid_of
 from pumas_operator.observation import PodObservation
 from pumas_operator.pod_template import FETCH, SERVER
 from pumas_operator.sentence import build_sentence, last_line
@@ -53,9 +54,9 @@ def observe_pods(pods: Iterable[Json], spec_hash: str) -> tuple[PodObservation, 
 def observe_pod(pod: Json, spec_hash: str) -> PodObservation:
     """The observation of one pod; `spec_hash` is that of the template which is wanted now."""
     metadata, status = member(pod, "metadata"), member(pod, "status")
+    terminating = is_going(pod)
     fetch, server = _any_container(pod, FETCH), _any_container(pod, SERVER)
-    terminating = "deletionTimestamp" in metadata
-    ready = _ready(status) and not terminating
+    ready = is_ready(pod) and not terminating
     waiting, message = _waiting(status, (fetch, server))
     fetched_badly = _failed(fetch)
     if fetched_badly is not None and waiting is None:
@@ -63,7 +64,7 @@ def observe_pod(pod: Json, spec_hash: str) -> PodObservation:
         message = fetched_badly.message
     told = ready or waiting is Reason.EVICTED  # an eviction is why the engine ended, too
     return PodObservation(
-        uid=text(metadata, "uid"),
+        uid=uid_of(pod),
         current=text(member(metadata, "annotations"), SPEC_HASH_ANNOTATION) == spec_hash,
         waiting=waiting,
         message=message,
@@ -73,6 +74,14 @@ def observe_pod(pod: Json, spec_hash: str) -> PodObservation:
         terminating=terminating,
         engine_fault=None if told else _engine_fault(server),
         restarts=whole(server, "restartCount"),
+    )
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether the kubelet calls the pod ready."""
+    return any(
+        text(condition, "type") == "Ready" and text(condition, "status") == "True"
+        for condition in items(member(pod, "status"), "conditions")
     )
 
 
@@ -130,13 +139,6 @@ def _age(pod: Json) -> tuple[str, str]:
 
 def _over(pod: Json) -> bool:
     return text(member(pod, "status"), "phase") in ("Failed", "Succeeded")
-
-
-def _ready(status: Json) -> bool:
-    return any(
-        text(condition, "type") == "Ready" and text(condition, "status") == "True"
-        for condition in items(status, "conditions")
-    )
 
 
 def _any_container(pod: Json, name: str) -> Json:

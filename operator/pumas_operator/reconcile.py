@@ -21,14 +21,15 @@ from pumas_crds.serving_profile import BUILT_IN_DEFAULT, ServingProfile
 from pumas_crds.vocabulary import DEFAULT_PROFILE, Reason
 from pumas_operator.applying import Applier
 from pumas_operator.cluster import Cluster, Refused
-from pumas_operator.describing import Describer, is_ready, is_running
+from pumas_operator.describing import Describer, is_running
 from pumas_operator.happenings import build_events
 from pumas_operator.identity import is_duplicate
 from pumas_operator.json_object import Json, member, text
 from pumas_operator.kinds import JOB, SERVED_MODEL, SERVING_PROFILE, WATCHED_CHILDREN
 from pumas_operator.manifests import Settings
-from pumas_operator.objects import Key, Objects, key_of, uid_of
+from pumas_operator.objects import Key, Objects, is_going, key_of, uid_of
 from pumas_operator.plan import Plan, Snapshot, build_plan, is_inspector
+from pumas_operator.pod_truth import is_ready
 from pumas_operator.requests import build_event_write, build_status_write
 from pumas_operator.stall import (
     build_claim_events_query,
@@ -86,7 +87,7 @@ class Reconciler:
         Raises `Unreachable` and `Changed`, upon which it is to be done again later.
         """
         body = self._objects.get(SERVED_MODEL, key)
-        if body is None or "deletionTimestamp" in member(body, "metadata"):
+        if body is None or is_going(body):
             return None
         model = read_model(body)
         if isinstance(model, Fault):
@@ -178,7 +179,7 @@ class Reconciler:
                 _log.info("an event of %s was not recorded: %s", key_of(body).name, error.message)
 
     def _patience(self, snapshot: Snapshot, plan: Plan, *, troubled: bool) -> float:
-        live = [pod for pod in snapshot.pods if "deletionTimestamp" not in member(pod, "metadata")]
+        live = [pod for pod in snapshot.pods if not is_going(pod)]
         if any(is_running(pod) and not is_ready(pod) for pod in live):
             return STARTING_SECONDS
         unknown = [pod for pod in live if is_ready(pod) and uid_of(pod) not in snapshot.descriptors]

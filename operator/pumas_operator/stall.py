@@ -12,11 +12,13 @@ from datetime import datetime
 
 from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import Reason
-from pumas_operator.json_object import Json, items, member, text, whole
+from pumas_operator.json_object import Json, items, member, text
 from pumas_operator.kinds import EVENT
+from pumas_operator.objects import is_going, owners_of, uid_of
 from pumas_operator.pod_truth import explain_waiting
 from pumas_operator.requests import Request
 from pumas_operator.sentence import build_sentence
+from pumas_operator.workload_truth import has_run
 
 #: How long making a pod, or its containers, may take before the reason is looked for.
 JOB_PATIENCE_SECONDS = 3
@@ -29,15 +31,9 @@ _UNBOUND = "PersistentVolumeClaims"
 
 def select_podless_jobs(jobs: Iterable[Json], pods: Iterable[Json]) -> Iterator[Json]:
     """Jobs that are to have a pod and have none, if only because they are new."""
-    made_by = {
-        text(owner, "uid")
-        for pod in pods
-        for owner in items(member(pod, "metadata"), "ownerReferences")
-    }
+    with_pods = {uid for pod in pods for uid in owners_of(pod)}
     for job in jobs:
-        status, uid = member(job, "status"), text(member(job, "metadata"), "uid")
-        over = whole(status, "succeeded") or whole(status, "failed")
-        if uid not in made_by and not over and not _going(job):
+        if uid_of(job) not in with_pods and not has_run(job) and not is_going(job):
             yield job
 
 
@@ -45,27 +41,27 @@ def select_silent_jobs(jobs: Iterable[Json], pods: Iterable[Json], now: datetime
     """The uids of Jobs that should have a pod by now."""
     for job in select_podless_jobs(jobs, pods):
         if _age(job, now) >= JOB_PATIENCE_SECONDS:
-            yield text(member(job, "metadata"), "uid")
+            yield uid_of(job)
 
 
 def select_silent_pods(pods: Iterable[Json], now: datetime) -> Iterator[str]:
     """The uids of pods that have a node, yet none of whose containers should take this long."""
     for pod in pods:
         old = _age(pod, now) >= POD_PATIENCE_SECONDS
-        if old and is_preparing(pod) and explain_waiting(pod) is None and not _going(pod):
-            yield text(member(pod, "metadata"), "uid")
+        if old and is_preparing(pod) and explain_waiting(pod) is None and not is_going(pod):
+            yield uid_of(pod)
 
 
 def select_unbound_claims(pods: Iterable[Json]) -> Iterator[tuple[str, str]]:
     """The uids of pods that no node takes for want of a volume, each with the claim's name."""
     for pod in pods:
         waiting = explain_waiting(pod)
-        if waiting is None or waiting.reason is not Reason.UNSCHEDULABLE or _going(pod):
+        if waiting is None or waiting.reason is not Reason.UNSCHEDULABLE or is_going(pod):
             continue
         for volume in items(member(pod, "spec"), "volumes"):
             claim = text(member(volume, "persistentVolumeClaim"), "claimName")
             if claim and _UNBOUND in waiting.message:
-                yield text(member(pod, "metadata"), "uid"), claim
+                yield uid_of(pod), claim
 
 
 def is_preparing(pod: Json) -> bool:
@@ -111,7 +107,3 @@ def _age(body: Json, now: datetime) -> float:
     """In seconds."""
     created = text(member(body, "metadata"), "creationTimestamp")
     return (now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
-
-
-def _going(body: Json) -> bool:
-    return "deletionTimestamp" in member(body, "metadata")

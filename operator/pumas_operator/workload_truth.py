@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import Reason
-from pumas_operator.json_object import Json, items, member, text
+from pumas_operator.json_object import Json, items, member, text, whole
 from pumas_operator.observation import InspectionObservation
 from pumas_operator.pod_template import INSPECT
 from pumas_operator.pod_truth import explain_end, explain_waiting, last_end, oldest_first, told_by
@@ -50,6 +50,12 @@ def observe_inspection(job: Json, pods: Iterable[Json]) -> InspectionObservation
             fault = explain_end(end, "Inspecting the file", Reason.FETCH_FAILED)
             return InspectionObservation(fault=fault)
     return InspectionObservation(fault=_failure(job))
+
+
+def has_run(job: Json) -> bool:
+    """Whether some pod of the Job has ended, well or badly."""
+    status = member(job, "status")
+    return bool(whole(status, "succeeded") or whole(status, "failed"))
 
 
 def _failure(job: Json) -> Fault | None:
