@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from pumas_crds.addressed import Addressed, url_rule
 from pumas_crds.engine import Engine
 from pumas_crds.facts import Fault, FileFacts, RuntimeStatus
 from pumas_crds.resource import Closed, Condition, ObjectMeta, Open, Rule, closed
-from pumas_crds.source import Source, addressed
+from pumas_crds.source import Source
 from pumas_crds.vocabulary import (
     ALIAS_PATTERN,
     API_VERSION,
@@ -37,39 +38,22 @@ class Catalogue(Closed):
     """The library identifier; by default the source tells it."""
 
 
-_URL_RULE: Rule = (
-    "isURL(self.url) && url(self.url).getHostname() != '' && (url(self.url).getPort() == ''"
-    " || int(url(self.url).getPort()) <= 65535)",
-    "endpoint.url needs a host, and a port of at most 65535 if it has one",
-)
-
-
-class ExternalEndpoint(Closed):
+class ExternalEndpoint(Addressed):
     """An OpenAI-compatible server that already runs."""
 
-    model_config = closed(_URL_RULE)
+    URL_RULE = url_rule("endpoint.url")
+    model_config = closed(URL_RULE)
 
     url: Annotated[str, Field(max_length=512, pattern=r"^https?://[^\s?#@]+$")]
     """The server's root; `/v1/…` is appended. A trailing `/` or `/v1` is removed."""
     model: Name | None = None
     """The name that this server knows the model by; by default the alias."""
 
-    @field_validator("url")
-    @classmethod
-    def _host_and_port(cls, url: str) -> str:
-        if not addressed(url):
-            raise ValueError(_URL_RULE[1])
-        return url
-
     def root(self) -> str:
         """The URL that `/v1/…` is appended to."""
         parts = urlsplit(self.url)
         path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
         return f"{parts.scheme}://{parts.netloc}{path}"
-
-    def host(self) -> str:
-        """The host that a profile's allow-list speaks of."""
-        return urlsplit(self.url).hostname or ""
 
 
 _SOURCE_RULE: Rule = (

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from pumas_crds.addressed import Addressed, url_rule
 from pumas_crds.resource import Closed, Rule, closed
 
 #: One member of a path: any text but `.` and `..`, without slashes and control characters.
@@ -24,22 +25,14 @@ REVISION_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*
 OBJECT_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 HTTP_URL = r"^https?://[^\x00-\x20\x7f#@\\]+$"
 
-#: The hub's host; a profile's variable `HF_ENDPOINT` names another.
+#: A variable by which a profile names another hub than `HUB_HOST`.
+HUB_VARIABLE = "HF_ENDPOINT"
 HUB_HOST = "huggingface.co"
 #: What a file is called whose URL does not tell a name.
 UNNAMED = "model.gguf"
 NAME_BYTES = 200
 
 _HEX_COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
-def addressed(url: str) -> bool:
-    """Whether a URL names a host, and a port that exists if it names one."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and (parts.port is None or parts.port >= 0)
-    except ValueError:
-        return False
 
 
 class HuggingFaceSource(Closed):
@@ -58,31 +51,14 @@ class HuggingFaceSource(Closed):
         return _HEX_COMMIT.fullmatch(self.revision) is not None
 
 
-_URL_RULE: Rule = (
-    "isURL(self.url) && url(self.url).getHostname() != '' && (url(self.url).getPort() == ''"
-    " || int(url(self.url).getPort()) <= 65535)",
-    "source.http.url needs a host, and a port of at most 65535 if it has one",
-)
-
-
-class HttpSource(Closed):
+class HttpSource(Addressed):
     """A file that an HTTP server gives."""
 
-    model_config = closed(_URL_RULE)
+    URL_RULE = url_rule("source.http.url")
+    model_config = closed(URL_RULE)
 
     url: Annotated[str, Field(min_length=1, max_length=2048, pattern=HTTP_URL)]
     """`http` or `https`, without user name and fragment."""
-
-    @field_validator("url")
-    @classmethod
-    def _host_and_port(cls, url: str) -> str:
-        if not addressed(url):
-            raise ValueError(_URL_RULE[1])
-        return url
-
-    def host(self) -> str:
-        """The host that a profile's allow-list speaks of."""
-        return urlsplit(self.url).hostname or ""
 
 
 class ClaimSource(Closed):

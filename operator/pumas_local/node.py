@@ -30,12 +30,11 @@ from pumas_operator.manifests import (
 )
 from pumas_operator.observation import Observed, PodObservation
 from pumas_operator.status import build_status
-from pumas_server.router.source import Endpoint, ModelRecord
+from pumas_server.router.source import EXTERNAL_UID, Endpoint, ModelRecord
 
 #: No image is pulled here: a container's `python` is this interpreter. No router has to be told
 #: that a pod goes, for the only one drains before.
 SETTINGS = Settings(image="pumas-serving", propagation_seconds=0)
-EXTERNAL_UID = "external"
 
 Clock = Callable[[], datetime]
 

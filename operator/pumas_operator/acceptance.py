@@ -10,10 +10,8 @@ from urllib.parse import urlsplit
 from pumas_crds.facts import Fault
 from pumas_crds.served_model import ExternalEndpoint, ServedModelSpec
 from pumas_crds.serving_profile import ANY_HOST, ServingProfile, ServingProfileSpec
-from pumas_crds.source import HUB_HOST, Source
+from pumas_crds.source import HUB_HOST, HUB_VARIABLE, Source
 from pumas_crds.vocabulary import BUILT_RUNTIMES, Reason
-
-HUB_VARIABLE = "HF_ENDPOINT"
 
 
 def build_refusal(spec: ServedModelSpec, profile: ServingProfile, *, local: bool) -> Fault | None:

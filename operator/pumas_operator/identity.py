@@ -1,25 +1,13 @@
-"""Which of several models that ask for one alias and profile is served. Pure.
-
-The oldest wins, then the one with the smaller uid, so that every reader of the same objects comes
-to the same answer, and a newcomer never takes a name away from what serves.
-"""
+"""Whether a model's alias and profile are another's, by the rule of `pumas_crds.identity`. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumas_crds.identity import age_of, read_identity
 from pumas_crds.served_model import ServedModel
-from pumas_crds.vocabulary import DEFAULT_PROFILE
-from pumas_operator.json_object import Json, member, text
-
-Identity = tuple[str, str]
-
-
-def read_identity(body: Json) -> Identity:
-    """The effective alias and profile of an object, readable otherwise or not."""
-    spec = member(body, "spec")
-    name = text(member(body, "metadata"), "name")
-    return text(spec, "alias") or name, text(spec, "profile") or DEFAULT_PROFILE
+from pumas_operator.json_object import Json
+from pumas_operator.objects import uid_of
 
 
 def is_duplicate(model: ServedModel, created: str, bodies: Iterable[Json]) -> bool:
@@ -28,11 +16,5 @@ def is_duplicate(model: ServedModel, created: str, bodies: Iterable[Json]) -> bo
     return any(
         read_identity(body) == identity and age_of(body) < own
         for body in bodies
-        if text(member(body, "metadata"), "uid") != model.metadata.uid
+        if uid_of(body) != model.metadata.uid
     )
-
-
-def age_of(body: Json) -> Identity:
-    """What the order among rivals goes by: creation time (RFC 3339 in UTC) and uid."""
-    metadata = member(body, "metadata")
-    return text(metadata, "creationTimestamp"), text(metadata, "uid")

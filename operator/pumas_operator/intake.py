@@ -11,9 +11,9 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from pumas_crds.identity import read_identity
 from pumas_crds.vocabulary import MANAGED_BY_LABEL, MANAGED_BY_VALUE
 from pumas_operator.cluster import Cluster
-from pumas_operator.identity import read_identity
 from pumas_operator.json_object import Json, items, member, text
 from pumas_operator.kinds import (
     JOB,

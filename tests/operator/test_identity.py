@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumas_crds.identity import read_identity
 from pumas_crds.served_model import ServedModel
-from pumas_operator.identity import is_duplicate, read_identity
+from pumas_operator.identity import is_duplicate
 from support.cluster_objects import model_object
-
-
-@pytest.mark.parametrize(
-    ("body", "identity"),
-    [
-        (model_object("tiny"), ("tiny", "default")),
-        (model_object("tiny", alias="team/a", profile="gpu"), ("team/a", "gpu")),
-        (
-            {"metadata": {"name": "tiny"}, "spec": {"alias": 3, "profile": None}},
-            ("tiny", "default"),
-        ),
-        ({"metadata": {"name": "tiny"}, "spec": "unreadable"}, ("tiny", "default")),
-    ],
-)
-def test_the_identity_of_what_cannot_be_read_otherwise(
-    body: dict[str, Any], identity: tuple[str, str]
-) -> None:
-    assert read_identity(body) == identity
 
 
 def _duplicate(body: dict[str, Any], bodies: list[dict[str, Any]]) -> bool:

@@ -5,8 +5,8 @@ Service's labels, and a slice from another namespace is an impostor's. An addres
 when the slice says so, or says nothing; one that is terminating never does, also while it still
 serves.
 
-Of several models that ask for one alias and profile the oldest is served, then the one with the
-smaller uid: what the operator tells the others is also computed here, from the same objects.
+Of several models that ask for one alias and profile one is served: what the operator tells the
+others is also computed here, from the same objects by the same rule (`pumas_crds.identity`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from pumas_crds.engine_key import engine_key
+from pumas_crds.identity import age_of, read_identity
 from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import (
-    DEFAULT_PROFILE,
     ENGINE_PORT,
     ENGINE_PORT_NAME,
     MODEL_UID_LABEL,
@@ -29,11 +29,9 @@ from pumas_crds.vocabulary import (
     SUPERVISOR_PORT_NAME,
     Runtime,
 )
-from pumas_server.router.source import Endpoint, ModelRecord
+from pumas_server.router.source import EXTERNAL_UID, Endpoint, ModelRecord
 
 Json = Mapping[str, Any]
-
-EXTERNAL_UID = "external"
 
 #: What is taken of a status that an operator of another release wrote in words unknown here.
 _PLAIN_STATUS = ("loadState", "specHash")
@@ -55,10 +53,7 @@ class Reading:
 
 def read_model(body: Json) -> Reading:
     """What can be read of an object of the API."""
-    metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
-    uid, name = metadata.get("uid") or "", metadata.get("name") or ""
-    identity = (spec.get("alias") or name, spec.get("profile") or DEFAULT_PROFILE)
-    age = (metadata.get("creationTimestamp") or "", uid)
+    identity, age = read_identity(body), age_of(body)
     whole = body.get("status") or {}
     plain = {name: whole[name] for name in _PLAIN_STATUS if name in whole}
     for status in (whole, plain, {}):

@@ -12,13 +12,16 @@ from typing import Protocol
 
 from pumas_crds.served_model import ServedModel
 
+#: Of the one endpoint of an external server, which has no pod that could tell it from another.
+EXTERNAL_UID = "external"
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One address that may answer for a model: a serving pod's, or an `external` server's."""
 
     uid: str
-    """The pod's uid; for an external server a constant."""
+    """The pod's uid; for an external server `EXTERNAL_UID`."""
     url: str
     """Root of the OpenAI dialect, without a trailing slash; `/v1/…` is appended."""
     supervisor_url: str | None

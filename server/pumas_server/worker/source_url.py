@@ -6,9 +6,7 @@ import string
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from pumas_crds.source import HUB_HOST, Source
-
-HUB_VARIABLE = "HF_ENDPOINT"
+from pumas_crds.source import HUB_HOST, HUB_VARIABLE, Source
 
 
 def source_url(source: Source, environ: Mapping[str, str]) -> str | None:
