@@ -45,6 +45,9 @@ def main() -> int:
             f"The file of PUMAS_KEY_SECRET_FILE cannot be read: {error.strerror}.", file=sys.stderr
         )
         return 2
+    if not secret:
+        print("The file of PUMAS_KEY_SECRET_FILE is empty.", file=sys.stderr)
+        return 2
     status = 0
     try:
         asyncio.run(_run(environment, secret))

@@ -1,7 +1,7 @@
 """Events of a ServedModel: what `kubectl describe` tells beside the conditions. Pure.
 
-One for each change of a condition, named after what changed, so that a change which is seen twice,
-as after a restart, is recorded once.
+One for each change of a condition. It is named after what changed and the second in which that was
+told: whoever writes the same change once more in the same second meets a name that is taken.
 """
 
 from __future__ import annotations

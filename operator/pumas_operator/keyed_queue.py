@@ -72,11 +72,16 @@ class KeyedQueue(Generic[K]):
         self._finish(key, again_seconds)
 
     def failed(self, key: K) -> float:
-        """The key could not be reconciled: it comes back, each time later; in how many seconds."""
+        """The key could not be reconciled: it comes back, each time later; in how many seconds.
+
+        At once, and the answer is 0, if it was added meanwhile.
+        """
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(count, 10), LONGEST_PAUSE_SECONDS)
         pause *= random.uniform(0.75, 1.0)
+        if key in self._again:
+            pause = 0.0
         self._finish(key, pause)
         return pause
 

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
-from support.helm import ALL_VALUES, Object, Rendered, of_kind, render
-
-#: (API group, resource, verbs)
-Grants: TypeAlias = set[tuple[str, str, str]]
-
-READ = "list watch"
-#: Created first, then applied; deleted when a model no longer needs it.
-CHILD = "get list watch create patch delete"
-
-OPERATOR: Grants = {
-    ("serving.pumas.dev", "servedmodels", READ),
-    ("serving.pumas.dev", "servedmodels/status", "patch"),
-    ("apps", "deployments", CHILD),
-    ("", "services", CHILD),
-    ("networking.k8s.io", "networkpolicies", CHILD),
-    ("policy", "poddisruptionbudgets", CHILD),
-    # A Job's pods cannot be changed, so it is made anew.
-    ("batch", "jobs", "get list watch create delete"),
-    # By name only: the one that it is about to write.
-    ("", "secrets", "get create patch"),
-    ("", "pods", READ),
-    # Listed where only they say why a Job makes no pods, or a pod does not start.
-    ("", "events", "list create"),
-}
-OPERATOR_AT_HOME: Grants = {
-    ("serving.pumas.dev", "servingprofiles", READ),
-    # Its own is watched too: the pulse of its liveness.
-    ("coordination.k8s.io", "leases", "get list watch create update"),
-}
-ROUTER: Grants = {
-    ("serving.pumas.dev", "servedmodels", READ),
-    ("discovery.k8s.io", "endpointslices", READ),
-}
-#: The Job that installs the chart's profiles: no other part of the release writes them.
-PROFILES: Grants = {("serving.pumas.dev", "servingprofiles", "list create patch delete")}
+from support.helm import ALL_VALUES, of_kind, render
+from support.roles import OPERATOR, OPERATOR_AT_HOME, PROFILES, ROUTER, granted
 
 SCOPED = ("--set", "watchNamespaces={team-a,team-b}")
 
 
 def test_a_cluster_wide_install_grants_this_and_no_more() -> None:
-    assert _granted(render()) == {
+    assert granted(render()) == {
         ("pumas-operator", ""): OPERATOR,
         ("pumas-operator", "pumas-system"): OPERATOR_AT_HOME,
         ("pumas-router", ""): ROUTER,
@@ -57,7 +23,7 @@ def test_a_cluster_wide_install_grants_this_and_no_more() -> None:
 
 def test_a_namespaced_install_grants_the_same_there_only() -> None:
     objects = render(*SCOPED)
-    assert _granted(objects) == {
+    assert granted(objects) == {
         ("pumas-operator", "team-a"): OPERATOR,
         ("pumas-operator", "team-b"): OPERATOR,
         ("pumas-operator", "pumas-system"): OPERATOR_AT_HOME,
@@ -69,8 +35,8 @@ def test_a_namespaced_install_grants_the_same_there_only() -> None:
 
 
 def test_the_releases_own_namespace_can_be_served_too() -> None:
-    granted = _granted(render("--set", "watchNamespaces={pumas-system}"))
-    assert granted == {
+    told = granted(render("--set", "watchNamespaces={pumas-system}"))
+    assert told == {
         ("pumas-operator", "pumas-system"): OPERATOR | OPERATOR_AT_HOME,
         ("pumas-router", "pumas-system"): ROUTER,
         ("pumas-profiles", "pumas-system"): PROFILES,
@@ -108,32 +74,6 @@ def test_callers_can_be_limited() -> None:
         ["ipBlock"],
     ]
     assert {port for _, port in _reach({"spec": router})} == {53, 16443, 8000, 8080, 8081}
-
-
-def _granted(objects: Sequence[Rendered]) -> dict[tuple[str, str], Grants]:
-    """What each account may do, by (account, namespace); everywhere where that is empty."""
-    roles = {
-        (each.kind, each.namespace, each.name): set(_grants(each.object))
-        for each in objects
-        if each.kind in ("Role", "ClusterRole")
-    }
-    granted: dict[tuple[str, str], Grants] = {}
-    for each in objects:
-        if each.kind in ("RoleBinding", "ClusterRoleBinding"):
-            role = each.object["roleRef"]
-            key = (role["kind"], each.namespace, role["name"])
-            for subject in each.object["subjects"]:
-                holder = (subject["name"], each.namespace)
-                granted[holder] = granted.get(holder, set()) | roles.pop(key)
-    assert roles == {}, "roles that nobody has"
-    return granted
-
-
-def _grants(role: Object) -> Iterator[tuple[str, str, str]]:
-    for rule in role["rules"]:
-        for group in rule["apiGroups"]:
-            for resource in rule["resources"]:
-                yield group, resource, " ".join(rule["verbs"])
 
 
 def _reach(policy: dict[str, Any]) -> set[tuple[str, int]]:

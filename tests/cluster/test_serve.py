@@ -9,18 +9,9 @@ import pytest
 from support.client_pod import Answer, ClientPod
 from support.cluster import Kubectl, soon
 from support.models_server import ModelsServer
-from support.release import LAB, Release
+from support.release import LAB, Release, served_model
 
 SERVABLE = ("wait", "--for=condition=Servable", "--timeout=90s")
-
-
-def served_model(name: str, **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "serving.pumas.dev/v1alpha1",
-        "kind": "ServedModel",
-        "metadata": {"name": name},
-        "spec": {"profile": LAB, **spec},
-    }
 
 
 def operation(model: str, **members: Any) -> dict[str, Any]:

@@ -99,7 +99,7 @@ async def test_a_failure_of_what_was_added_meanwhile_is_tried_at_once() -> None:
     queue.add("a")
     await queue.take()
     queue.add("a")
-    queue.failed("a")
+    assert queue.failed("a") == 0.0
     assert await asyncio.wait_for(queue.take(), 5) == "a"
     queue.close()
 

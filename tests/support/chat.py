@@ -8,21 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from pumas_crds.vocabulary import API_VERSION
 from support.client_pod import Answer, ClientPod
 from support.models_server import ModelsServer
-from support.release import LAB
+from support.release import served_model
 
 
 def chat_model(server: ModelsServer, name: str, **spec: Any) -> dict[str, Any]:
     """A ServedModel of that name and alias, of the profile `lab`."""
-    source = server.source("tiny-chat.gguf")
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ServedModel",
-        "metadata": {"name": name},
-        "spec": {"profile": LAB, "source": source} | spec,
-    }
+    return served_model(name, source=server.source("tiny-chat.gguf"), **spec)
 
 
 def chat(client: ClientPod, base: str, model: str) -> Answer:

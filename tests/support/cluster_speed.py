@@ -7,7 +7,6 @@ the API server, so that neither side of a difference has a head start.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,29 +18,19 @@ from pumas_crds.vocabulary import API_VERSION
 from pumas_operator.cluster import ApiServer, api_server
 from pumas_operator.kinds import SERVED_MODEL
 from pumas_operator.requests import Request
-from support.cluster import DATA, Kubectl, soon
+from support import audit_log
+from support.cluster import Kubectl, soon
 from support.cluster_watch import watching
-from support.release import LAB, Release
+from support.release import LAB, Release, served_model
 
-AUDIT_LOG = DATA / "log" / "audit.log"
 SERVABLE_SECONDS = 120
-
-
-def model(name: str, source: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    """A ServedModel of the tests' profile."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ServedModel",
-        "metadata": {"name": name},
-        "spec": {"profile": LAB, "source": source, **spec},
-    }
 
 
 def apply_until_servable(team: Kubectl, name: str, source: dict[str, Any]) -> float:
     """Seconds from the beginning of `kubectl apply` to the condition."""
     alias = f"{name}-{team.namespace}"
     began = time.monotonic()
-    team.apply(model(name, source, alias=alias))
+    team.apply(served_model(name, source=source, alias=alias))
     wait = f"--timeout={SERVABLE_SECONDS}s"
     team("wait", "--for=condition=Servable", wait, f"servedmodel/{name}")
     return time.monotonic() - began
@@ -162,7 +151,7 @@ def operator_size(
     """
     for number in range(running):
         name = f"r{number}"
-        team.apply(model(name, source, alias=f"{name}-{team.namespace}"))
+        team.apply(served_model(name, source=source, alias=f"{name}-{team.namespace}"))
     team("wait", "--for=condition=Servable", "--timeout=300s", "servedmodel", "--all")
     known = team.get("servedmodel", "r0")["status"]
     scale = ("scale", f"deployment/{release.operator}")
@@ -196,7 +185,7 @@ async def _fill(namespace: str, source: dict[str, Any], count: int, status: dict
 
     async def one(cluster: ApiServer, number: int) -> None:
         name = f"z{number}"
-        body = model(name, source, alias=f"{name}-{namespace}", replicas=0)
+        body = served_model(name, source=source, alias=f"{name}-{namespace}", replicas=0)
         async with gate:
             await cluster.send(Request("POST", SERVED_MODEL.path(namespace), body))
             await cluster.send(
@@ -220,27 +209,14 @@ def _told(body: dict[str, Any]) -> bool:
 
 
 def _idle(release: Release) -> tuple[int, int]:
-    """Writes and reads of the operator in the first quiet minute, by the audit log."""
-    account = f"system:serviceaccount:{release.namespace}:{release.operator}"
-    quiet_since = time.monotonic()
-    with AUDIT_LOG.open(encoding="utf-8") as log:
-        log.seek(0, 2)
-        writes = reads = 0
-        # What a minute brings can only be seen by letting it pass.
-        while time.monotonic() - quiet_since < 60:
-            line = log.readline()
-            if not line:
-                time.sleep(0.2)
-                continue
-            event = json.loads(line)
-            if event["user"]["username"] != account or _is_lease(event):
-                continue
-            if event["verb"] in ("get", "list", "watch"):
-                reads += event["stage"] == "ResponseComplete"
-            else:
-                writes += 1
-    return writes, reads
+    """Writes and reads of the operator in a quiet minute, by the audit log, beside those of its Lease."""
+    since = audit_log.size()
+    time.sleep(60)  # what a minute brings can only be seen by letting it pass
+    account = f"{release.namespace}:{release.operator}"
+    asked = [each for each in audit_log.asked(account, since) if not _is_lease(each)]
+    reads = sum(each.verb in audit_log.READS for each in asked)
+    return len(asked) - reads, reads
 
 
-def _is_lease(event: dict[str, Any]) -> bool:
-    return event.get("objectRef", {}).get("resource") == "leases" and event["verb"] != "watch"
+def _is_lease(asked: audit_log.Asked) -> bool:
+    return asked.resource == "leases" and asked.verb != "watch"

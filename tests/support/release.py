@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from pumas_crds.vocabulary import API_VERSION
 from support.cluster import ROOT, Kubectl
 
 #: What `make deploy` may take when nothing is there yet but the base image; its own limits are lower.
@@ -91,10 +92,20 @@ def deploy(release: Release) -> str:
     return ""
 
 
+def served_model(name: str, **spec: Any) -> dict[str, Any]:
+    """A ServedModel of the tests' profile, unless the spec names another."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ServedModel",
+        "metadata": {"name": name},
+        "spec": {"profile": LAB} | spec,
+    }
+
+
 def lab_profile(hosts: list[str]) -> dict[str, Any]:
     """The profile that models of the tests name: files from these hosts, and small pods."""
     return {
-        "apiVersion": "serving.pumas.dev/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "ServingProfile",
         "metadata": {"name": LAB},
         "spec": {

@@ -17,7 +17,7 @@ from typing import Any
 from pumas_crds.vocabulary import API_VERSION, ConditionType, Reason
 from support.cluster import Kubectl
 from support.cluster_watch import Watch, watching
-from support.release import LAB, Release, lab_profile
+from support.release import Release, lab_profile, served_model
 
 SECONDS = 120.0
 #: A URL, an IP address, or an absolute path: nobody who reads a status has any use for them.
@@ -41,13 +41,7 @@ class TeamModels:
 
     def body(self, name: str, **spec: Any) -> Json:
         """A model of the profile `lab`, under an alias that no other test has."""
-        defaults = {"alias": f"{name}-{self.team.namespace}", "profile": LAB}
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "ServedModel",
-            "metadata": {"name": name},
-            "spec": defaults | spec,
-        }
+        return served_model(name, **{"alias": f"{name}-{self.team.namespace}"} | spec)
 
     def patch(self, name: str, **spec: Any) -> None:
         """Change members of a spec; None removes one."""

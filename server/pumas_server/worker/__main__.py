@@ -5,6 +5,7 @@ Each command is imported only when it is asked for: `fetch` does not pay for the
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -22,8 +23,9 @@ def main(arguments: list[str]) -> int:
             return inspect()
         case ["serve"]:
             # PID 1 has no default action for SIGTERM: until the supervisor takes it over, a stop
-            # would be lost. Nothing runs yet that would have to be ended first.
-            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+            # would be lost. Nothing runs yet that would have to be ended first, and an exception
+            # could be caught by the module that is just being imported.
+            signal.signal(signal.SIGTERM, lambda number, frame: os._exit(0))
             from pumas_server.worker.supervisor import main as serve
 
             return serve()

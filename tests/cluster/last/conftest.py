@@ -12,7 +12,10 @@ from support.models_server import ModelsServer
 from support.release import Release, namespace
 
 #: Each of them leaves less than those before it need: first the release goes, then the cluster.
-LAST = ("test_install", "test_upgrade", "test_uninstall", "test_two_operators", "test_down")
+LAST = (
+    *("test_operator_faults", "test_rights", "test_install", "test_upgrade", "test_uninstall"),
+    *("test_two_operators", "test_down"),
+)
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pumas_crds.vocabulary import API_VERSION, ConditionType, Reason
+from pumas_crds.vocabulary import ConditionType, Reason
 from support.cluster import Kubectl, soon
 from support.models_server import HOST, ModelsServer
-from support.release import LAB, Release, lab_profile
+from support.release import LAB, Release, lab_profile, served_model
 from support.serving_truth import condition
 
 BOUND = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/drainSeconds/maximum"
@@ -41,7 +41,11 @@ def test_what_cannot_be_read_is_said_with_its_field(
     profile = lab_profile([HOST])
     profile["metadata"]["name"] = name = f"loose-{team.namespace}"
     source = models_server.source("tiny-embed.gguf")
-    models = (served("model", team, source, LAB), served("profile", team, source, name))
+    spec = {"source": source, "replicas": 0}
+    models = tuple(
+        served_model(each, alias=f"{each}-{team.namespace}", profile=profile_name, **spec)
+        for each, profile_name in (("model", LAB), ("profile", name))
+    )
 
     def says(model: str, status: str, reason: Reason, text: str) -> None:
         def told() -> bool:
@@ -72,16 +76,6 @@ def test_what_cannot_be_read_is_said_with_its_field(
             says(model, "True", Reason.ACCEPTED, INSPECTED)
     finally:
         home("delete", "servingprofile", name)
-
-
-def served(name: str, team: Kubectl, source: dict[str, Any], profile: str) -> dict[str, Any]:
-    alias = f"{name}-{team.namespace}"
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ServedModel",
-        "metadata": {"name": name},
-        "spec": {"alias": alias, "profile": profile, "source": source, "replicas": 0},
-    }
 
 
 def patched(where: Kubectl, what: str, patch: dict[str, Any]) -> bool:
