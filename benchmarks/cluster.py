@@ -6,7 +6,6 @@ a goal is missed. A bare Deployment with the same pods is the other side of the 
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.client_pod import ClientPod, run_client_pod
-from support.cluster import ADMIN, Kubectl, script
+from support.cluster import Kubectl, script
 from support.cluster_speed import (
     apply_until_available,
     apply_until_servable,
@@ -88,7 +87,6 @@ def measure(release: Release, files: ModelsServer) -> Iterator[tuple[str, float,
 
 def main() -> int:
     """Run all rows and print each as it comes."""
-    os.environ.setdefault("KUBECONFIG", str(ADMIN))
     met = True
     with tempfile.TemporaryDirectory() as folder:
         release, files = prepare(Path(folder))

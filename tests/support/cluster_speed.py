@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import httpx
+from kubernetes.aio import client, config
 
 from pumas_crds.vocabulary import API_VERSION
-from pumas_operator.cluster import ApiServer, api_server
+from pumas_operator.cluster import ApiServer
 from pumas_operator.kinds import SERVED_MODEL
 from pumas_operator.requests import Request
 from support import audit_log
-from support.cluster import Kubectl, soon
+from support.cluster import Kubectl, kubectl_environment, soon
 from support.cluster_watch import watching
 from support.release import LAB, Release, served_model
 
@@ -79,19 +82,22 @@ def reactions(release: Release, team: Kubectl, name: str, faults: int) -> Iterat
         watching(path) as pods,
         watching(slices) as ends,
         watching(models) as statuses,
-        httpx.Client(trust_env=False) as client,
+        httpx.Client(trust_env=False) as caller,
     ):
 
         def available() -> bool:
-            told = client.get(url, params=query).json()
+            told = caller.get(url, params=query).json()
             rows = told.get("capabilities", [])
             return any(row["availability"]["state"] == "available" for row in rows)
 
         for _ in range(faults):
             began = time.monotonic()
             team("delete", "pod", "-l", _label(team, name), "--grace-period=0", "--force")
-            yield _reaction(began, available, pods, ends, statuses, up=False)
-            yield _reaction(began, available, pods, ends, statuses, up=True)
+            gone = _change(began, began, available, pods, ends, up=False)
+            yield _reaction(gone, statuses, began, up=False)
+            # What was told before it went may say that it is there.
+            come = _change(gone.pod, gone.end, available, pods, ends, up=True)
+            yield _reaction(come, statuses, come.pod, up=True)
 
 
 def _label(team: Kubectl, name: str) -> str:
@@ -99,18 +105,31 @@ def _label(team: Kubectl, name: str) -> str:
     return selector
 
 
-def _reaction(
-    began: float, available: Any, pods: Any, ends: Any, statuses: Any, *, up: bool
-) -> Reaction:
+@dataclass(frozen=True)
+class _Change:
+    """When a pod, its endpoint and discovery told that it is there, or is not."""
+
+    pod: float
+    end: float
+    discovered: float
+
+
+def _change(
+    pod_since: float, end_since: float, available: Any, pods: Any, ends: Any, *, up: bool
+) -> _Change:
     # Discovery is asked all the time: there is nothing to be told by.
-    deadline = began + SERVABLE_SECONDS
+    deadline = pod_since + SERVABLE_SECONDS
     while available() is not up:
         assert time.monotonic() < deadline, "discovery tells nothing of the change"
     discovered = time.monotonic()
-    pod = pods.first(lambda kind, o: _answers(kind, o) is up, began, SERVABLE_SECONDS)
-    status = statuses.first(lambda _, o: _servable(o) is up, pod if up else began, 30)
-    end = ends.first(lambda kind, o: _listed(kind, o) is up, began, 30)
-    return Reaction(status - pod, discovered - end)
+    pod = pods.first(lambda kind, o: _answers(kind, o) is up, pod_since, SERVABLE_SECONDS)
+    end = ends.first(lambda kind, o: _listed(kind, o) is up, end_since, 30)
+    return _Change(pod, end, discovered)
+
+
+def _reaction(change: _Change, statuses: Any, since: float, *, up: bool) -> Reaction:
+    status = statuses.first(lambda _, o: _servable(o) is up, since, 30)
+    return Reaction(status - change.pod, change.discovered - change.end)
 
 
 def _answers(kind: str, pod: dict[str, Any]) -> bool:
@@ -159,10 +178,12 @@ def operator_size(
     pods = ("get", "pods", "-l", "app.kubernetes.io/component=operator", "-o", "name")
     soon(lambda: not release.kubectl(*pods), "the operator's end")
     kept = {part: known[part] for part in ("file", "inspectionHash", "observedGeneration")}
-    asyncio.run(_fill(team.namespace, source, at_zero, kept | {"loadState": "unloaded"}))
-    team("patch", "servedmodel", "r0", "--type=merge", "-p", '{"spec":{"drainSeconds":7}}')
-    began = time.monotonic()
-    release.kubectl(*scale, "--replicas=1")
+    try:
+        asyncio.run(_fill(team.namespace, source, at_zero, kept | {"loadState": "unloaded"}))
+        team("patch", "servedmodel", "r0", "--type=merge", "-p", '{"spec":{"drainSeconds":7}}')
+    finally:
+        began = time.monotonic()
+        release.kubectl(*scale, "--replicas=1")
     release.wait()
 
     def settled() -> bool:
@@ -197,8 +218,19 @@ async def _fill(namespace: str, source: dict[str, Any], count: int, status: dict
                 )
             )
 
-    async with api_server() as cluster:
+    async with _admin() as cluster:
         await asyncio.gather(*(one(cluster, number) for number in range(count)))
+
+
+@asynccontextmanager
+async def _admin() -> AsyncIterator[ApiServer]:
+    """The API server as kubectl reaches it in the tests."""
+    configuration = client.Configuration()
+    await config.load_kube_config(  # type: ignore[no-untyped-call]
+        config_file=kubectl_environment()["KUBECONFIG"], client_configuration=configuration
+    )
+    async with client.ApiClient(configuration) as api, aiohttp.ClientSession() as session:
+        yield ApiServer(api, session)
 
 
 def _told(body: dict[str, Any]) -> bool:
