@@ -61,6 +61,7 @@ class ObjectMeta(Open):
     name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
     namespace: Annotated[str, Field(max_length=63)] = "default"
     uid: str = ""
+    resource_version: str = ""
     generation: int = 1
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from pumas_crds.activation import Activation
 from pumas_crds.addressed import Addressed, url_rule
 from pumas_crds.engine import Engine
 from pumas_crds.facts import Fault, FileFacts, RuntimeStatus
@@ -66,8 +67,10 @@ _ENDPOINT_RULE: Rule = (
 )
 _OURS_RULE: Rule = (
     "self.runtime != 'external' || (!has(self.sha256) && !has(self.engine)"
-    " && !has(self.drainSeconds) && (!has(self.replicas) || self.replicas == 1))",
-    "sha256, engine, replicas and drainSeconds act on engines of ours: not with runtime external",
+    " && !has(self.activation) && !has(self.drainSeconds)"
+    " && (!has(self.replicas) || self.replicas == 1))",
+    "sha256, engine, replicas, activation and drainSeconds act on engines of ours:"
+    " not with runtime external",
 )
 
 
@@ -98,6 +101,8 @@ class ServedModelSpec(Closed):
     """Settings of the engine."""
     replicas: Annotated[int, Field(ge=0, le=1000)] = 1
     """Serving pods. 0 unloads the model. The scale subresource writes it."""
+    activation: Activation | None = None
+    """When the model is loaded and unloaded. Default: when `replicas` says so."""
     drain_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
     """How long running calls may finish when a pod stops. Default: 30."""
     suspend: bool = False
@@ -110,10 +115,15 @@ class ServedModelSpec(Closed):
             raise ValueError(_SOURCE_RULE[1])
         if external is not (self.endpoint is not None):
             raise ValueError(_ENDPOINT_RULE[1])
-        ours = (self.sha256, self.engine, self.drain_seconds)
+        ours = (self.sha256, self.engine, self.activation, self.drain_seconds)
         if external and (self.replicas != 1 or any(value is not None for value in ours)):
             raise ValueError(_OURS_RULE[1])
         return self
+
+    @property
+    def effective_activation(self) -> Activation:
+        """What holds where nothing is written too."""
+        return self.activation or Activation()
 
     @property
     def desired_replicas(self) -> int:
@@ -151,7 +161,9 @@ class ServedModelStatus(Open):
     file: FileFacts | None = None
     """What the weights file is."""
     error: Fault | None = None
-    """Why the model cannot serve."""
+    """Why the model cannot serve; at rest, why it could not when it was last loaded."""
+    load_request: Annotated[str, Field(max_length=64)] = ""
+    """The last explicit load request that was heeded."""
     conditions: Annotated[
         tuple[Condition, ...],
         Field(

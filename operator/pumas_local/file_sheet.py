@@ -10,11 +10,11 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
+from pumas_crds.engine_mode import ModeChoice
 from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import EngineMode
 from pumas_local.inspect_file import FileReport
 from pumas_server.contract.descriptors import Available, Unavailable, UnavailableReason
-from pumas_server.worker.mode import ModeChoice
 
 NOT_STATED = "not stated"
 

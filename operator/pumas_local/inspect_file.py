@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_crds.facts import Fault, FileFacts
 from pumas_crds.served_model import ServedModelSpec
 from pumas_crds.source import Source
 from pumas_crds.vocabulary import Task
 from pumas_server.capabilities import Facts, declare
 from pumas_server.contract.descriptors import Descriptor, Modalities
-from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_server.worker.runtime import runtime_facts
 from pumas_server.worker.weights import Refused, read_facts, shown_name
 

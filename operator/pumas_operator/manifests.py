@@ -19,7 +19,7 @@ from pumas_crds.vocabulary import MODEL_NAME_ANNOTATION, SPEC_HASH_ANNOTATION, R
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_operator import names
 from pumas_operator.labels import Object, build_labels, build_metadata, select_pods
-from pumas_operator.pod_template import LOAD_SECONDS, build_serving_pod
+from pumas_operator.pod_template import build_serving_pod
 
 DRAIN_SECONDS = 30
 #: How long fetching a file may take before a rollout is said to make no progress.
@@ -88,7 +88,7 @@ def build_deployment(model: ServedModel, profile: ServingProfile, settings: Sett
         "spec": {
             "replicas": replicas,
             "strategy": _strategy(replicas, profile.spec),
-            "progressDeadlineSeconds": FETCH_SECONDS + LOAD_SECONDS,
+            "progressDeadlineSeconds": FETCH_SECONDS + model.spec.effective_activation.load_timeout,
             # Nobody rolls back by hand: the spec is what is wanted.
             "revisionHistoryLimit": 1,
             "selector": {"matchLabels": select_pods(model)},
@@ -129,5 +129,11 @@ def _template(
             "labels": profile.pod_labels | build_labels(model),
             "annotations": profile.pod_annotations | own,
         },
-        "spec": build_serving_pod(model.metadata.name, worker, profile, image),
+        "spec": build_serving_pod(
+            model.metadata.name,
+            worker,
+            profile,
+            image,
+            model.spec.effective_activation.load_timeout,
+        ),
     }

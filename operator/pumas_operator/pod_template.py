@@ -42,8 +42,6 @@ INSPECT = "inspect"
 
 #: What a pod needs beside draining: telling the routers, ending the engine, ending itself.
 GRACE_MARGIN_SECONDS = 20
-#: How long an engine may take to load before the pod is started anew.
-LOAD_SECONDS = 600
 #: The image's own user; a numeric one, which is what `runAsNonRoot` can check.
 USER = 65532
 #: What fetching needs of a serving container's resources; an accelerator it does not.
@@ -61,7 +59,11 @@ class _Volume:
 
 
 def build_serving_pod(
-    model: str, worker: WorkerSpec, profile: ServingProfileSpec, image: str
+    model: str,
+    worker: WorkerSpec,
+    profile: ServingProfileSpec,
+    image: str,
+    load_timeout_seconds: int,
 ) -> Object:
     """The spec of a serving pod: an init container that fetches, one container that serves."""
     shared = [
@@ -90,7 +92,7 @@ def build_serving_pod(
                     {"name": ENGINE_PORT_NAME, "containerPort": ENGINE_PORT},
                     {"name": SUPERVISOR_PORT_NAME, "containerPort": SUPERVISOR_PORT},
                 ],
-                "startupProbe": _probe("/readyz", 2, LOAD_SECONDS // 2),
+                "startupProbe": _probe("/readyz", 2, load_timeout_seconds // 2),
                 "readinessProbe": _probe("/readyz", 2, 2),
                 "livenessProbe": _probe("/healthz", 10, 6),
             }

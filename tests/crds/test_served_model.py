@@ -73,13 +73,13 @@ def test_unknown_fields_are_named_by_their_path() -> None:
         "spec": {
             "source": {"path": "m", "url": "x"},
             "engine": {"contextLength": 1},
-            "activation": {},
+            "activation": {"minReplicas": 1},
         },
     }
     assert set(faults(document)) == {
         "spec.source.url",
         "spec.engine.contextLength",
-        "spec.activation",
+        "spec.activation.minReplicas",
     }
 
 
@@ -122,7 +122,7 @@ def test_settings_of_our_engines_are_refused_where_the_engine_is_not_ours(
     spec = {"runtime": "external", "endpoint": {"url": "http://h"}}
     document = {"metadata": {"name": "a"}, "spec": spec | ours}
     assert faults(document) == {
-        "spec": "Value error, sha256, engine, replicas and drainSeconds act on engines of ours:"
+        "spec": "Value error, sha256, engine, replicas, activation and drainSeconds act on engines of ours:"
         " not with runtime external"
     }
 

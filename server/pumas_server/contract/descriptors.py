@@ -82,6 +82,15 @@ class RowError(_Record):
     message: str
 
 
+class ActivationEntry(_Record):
+    """Additive: how a model that sleeps comes to be loaded."""
+
+    on_demand: bool
+
+
+ON_DEMAND = ActivationEntry(on_demand=True)
+
+
 class ServedModelEntry(_Record):
     """One (alias, profile) pair in `/v1/served-models`."""
 
@@ -95,6 +104,7 @@ class ServedModelEntry(_Record):
     modalities: Modalities
     capabilities: tuple[Descriptor, ...]
     error: RowError | None = None
+    activation: ActivationEntry | None = None
 
 
 class ServedModels(_Record):
@@ -120,6 +130,7 @@ class Capabilities(_Record):
     modalities: Modalities
     capabilities: tuple[Descriptor, ...]
     error: RowError | None = None
+    activation: ActivationEntry | None = None
 
 
 def render(body: BaseModel) -> bytes:

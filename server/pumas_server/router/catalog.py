@@ -17,6 +17,7 @@ from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import LoadState, Reason, Runtime, pod_in_flight
 from pumas_server.capabilities import Facts, declare
 from pumas_server.contract.descriptors import (
+    ON_DEMAND,
     Capabilities,
     Descriptor,
     Modalities,
@@ -26,6 +27,7 @@ from pumas_server.contract.descriptors import (
 )
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.strict_json import quoted
+from pumas_server.router.last_facts import last_facts
 from pumas_server.router.observations import UNOBSERVED, Observation, ObservationKey, key_of
 from pumas_server.router.source import Endpoint, ModelRecord
 
@@ -84,6 +86,11 @@ class Row:
         return self.model.spec.runtime is Runtime.EXTERNAL
 
     @property
+    def on_demand(self) -> bool:
+        """Whether a request loads it."""
+        return self.model.spec.effective_activation.on_demand
+
+    @property
     def upstream_model(self) -> str:
         """What the endpoint is asked for as `model`."""
         endpoint = self.model.spec.endpoint
@@ -118,6 +125,7 @@ class Row:
             modalities=self.modalities,
             capabilities=self.descriptors,
             error=self._row_error(),
+            activation=ON_DEMAND if self.on_demand else None,
         )
 
     def capabilities(self, model: str) -> Capabilities:
@@ -129,6 +137,7 @@ class Row:
             modalities=self.modalities,
             capabilities=self.descriptors,
             error=self._row_error(),
+            activation=ON_DEMAND if self.on_demand else None,
         )
 
     def _row_error(self) -> RowError | None:
@@ -256,11 +265,11 @@ def _row(
         for endpoint, said in seen
         if endpoint.ready and said.facts.ready
     )
-    # The facts of an endpoint that can be called, else of one that has said the most.
-    callable_first = sorted(
-        seen, key=lambda es: (not (es[0].ready and es[1].facts.ready), es[1].facts.mode is None)
-    )
-    facts = callable_first[0][1].facts if callable_first else Facts()
+    # The facts of an endpoint that can be called, else of one that has said what it does; else what
+    # is known of the model at rest.
+    telling = [(e, said.facts) for e, said in seen if external or said.facts.mode is not None]
+    callable_first = sorted(telling, key=lambda told: not (told[0].ready and told[1].ready))
+    facts = callable_first[0][1] if callable_first else last_facts(record)
     if not targets:
         facts = replace(facts, ready=False)
     return Row(

@@ -17,6 +17,7 @@ import time
 from http import HTTPStatus
 from pathlib import Path
 
+from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_crds.facts import Fault, FileFacts, PodDescriptor, PodState, RuntimeFacts
 from pumas_crds.vocabulary import EngineMode, Reason
 from pumas_crds.worker_spec import WorkerSpec
@@ -31,7 +32,6 @@ from pumas_server.worker.first import first
 from pumas_server.worker.launch import build_engine_command, select_refused_argument
 from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
 from pumas_server.worker.memory_limit import oom_kills
-from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
 from pumas_server.worker.runtime import runtime_facts
 from pumas_server.worker.weights import Refused, check_source

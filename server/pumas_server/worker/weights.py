@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_crds.facts import Fault, FileFacts, Inspection
 from pumas_crds.vocabulary import TERMINATION_LOG, Reason, Runtime
 from pumas_crds.worker_spec import WorkerSpec
@@ -24,7 +25,6 @@ from pumas_server.worker.gguf_header import read_header
 from pumas_server.worker.header_fault import HeaderFault
 from pumas_server.worker.inspection import file_facts
 from pumas_server.worker.legible import legible
-from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
 
 BLOCK_BYTES = 1 << 20
 PROGRESS_SECONDS = 1.0

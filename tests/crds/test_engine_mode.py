@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import EngineMode, Reason, Task
-from pumas_server.worker.mode import ModeChoice, ModeRefusal, engine_mode
 
 GENERATE, EMBED = EngineMode.GENERATE, EngineMode.EMBED
 RERANK, DECIDE = EngineMode.RERANK, EngineMode.DECIDE
