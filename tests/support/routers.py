@@ -21,6 +21,7 @@ from pumas_server.router.listener import listen
 from pumas_server.router.server import serving
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint, ModelRecord
+from pumas_server.router.steering import NO_STEERING, Steering
 
 TEST_SETTINGS = RouterSettings(propagation_seconds=0, drain_seconds=0.2, connect_seconds=2)
 
@@ -137,11 +138,16 @@ class RunningRouter:
 
 @asynccontextmanager
 async def running_router(
-    *records: ModelRecord, settings: RouterSettings = TEST_SETTINGS, ready: bool = True
+    *records: ModelRecord,
+    settings: RouterSettings = TEST_SETTINGS,
+    ready: bool = True,
+    source: FixedSource | None = None,
+    steering: Steering = NO_STEERING,
 ) -> AsyncIterator[RunningRouter]:
     """Serve records; with `ready`, from when every one of them can be called."""
-    source = FixedSource(*records)
-    router = Router(source, settings)
+    source = source or FixedSource()
+    source.put(*records)
+    router = Router(source, settings, steering)
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     async with (

@@ -15,11 +15,14 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import DISTRIBUTION
+from pumas_server.router.activator import Activator
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.asgi import JSON_HEADER, Message, Receive, Scope, Send, send_whole
 from pumas_server.router.contract_api import PATH as OPERATIONS_PATH
 from pumas_server.router.contract_api import ContractApi
+from pumas_server.router.demand import Demand
 from pumas_server.router.discovery_api import discovery_routes
 from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
@@ -29,6 +32,7 @@ from pumas_server.router.openapi import build_openapi
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import ModelSource
+from pumas_server.router.steering import NO_STEERING, Steering
 from pumas_server.router.upstream import Upstream
 from pumas_server.router.workers import Workers
 
@@ -38,7 +42,9 @@ _log = logging.getLogger(__name__)
 class Router:
     """One router process: an ASGI app with `stop`, `shutdown` and a readiness of its own."""
 
-    def __init__(self, source: ModelSource, settings: RouterSettings) -> None:
+    def __init__(
+        self, source: ModelSource, settings: RouterSettings, steering: Steering = NO_STEERING
+    ) -> None:
         self.settings = settings
         self.sessions = Sessions()
         self.admission = Admission(settings.max_in_flight)
@@ -46,9 +52,14 @@ class Router:
         self.workers = Workers(source, settings)
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
-        exchanges = Exchanges(self.admission, self.upstream, self.workers)
+        exchanges = Exchanges(self.admission, self.upstream, self.workers, self._used)
         self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers)
-        shared = (self.workers, exchanges, self.sessions, self.budget, self.metrics)
+        self.demand = Demand(self.sessions, self._find, steering)
+        self.activator = Activator(self.workers, steering, self.demand, settings.max_held)
+        shared = (
+            *(self.workers, exchanges, self.sessions, self.budget, self.metrics),
+            self.activator,
+        )
         self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {
             path: OpenAiApi(path, *shared) for path in ROUTES
         }
@@ -80,10 +91,21 @@ class Router:
         """Follow the source and hold the engines' connections while the block lasts."""
         await self.upstream.open()
         try:
-            async with self.workers.run(removed=self.sessions.stop):
+            async with (
+                self.workers.run(removed=self.sessions.stop),
+                self.demand.run(),
+                self.activator.run(),
+            ):
                 yield
         finally:
             await self.upstream.close()
+
+    def _used(self, model: ServedModel) -> None:
+        self.demand.touch(model)
+
+    def _find(self, model_uid: str) -> ServedModel | None:
+        row = self.workers.catalog.by_uid(model_uid)
+        return None if row is None else row.model
 
     def drain(self) -> None:
         """Turn readiness off: no new calls should be sent here. Those that come are served."""

@@ -91,6 +91,19 @@ class Row:
         return self.model.spec.effective_activation.on_demand
 
     @property
+    def asleep(self) -> bool:
+        """Whether nothing can be called now, and a request would change that."""
+        failed = self.load_state is LoadState.FAILED
+        return self.on_demand and not self.targets and not failed
+
+    @cached_property
+    def awake_descriptors(self) -> tuple[Descriptor, ...]:
+        """What it will offer when it is awake, as far as is known at rest."""
+        known = self.facts.modalities
+        modalities = known if known.input else Modalities(input=("text",), output=known.output)
+        return declare(self.model.spec, replace(self.facts, ready=True, modalities=modalities))
+
+    @property
     def upstream_model(self) -> str:
         """What the endpoint is asked for as `model`."""
         endpoint = self.model.spec.endpoint
@@ -156,11 +169,16 @@ class Catalog:
         for row in self.rows:
             self._by_alias[row.alias].append(row)
             self._by_model_id[row.model_id].append(row)
+        self._by_uid = {row.model.metadata.uid: row for row in self.rows}
         self._identities = {t.identity for row in self.rows for t in row.targets}
 
     def holds(self, identity: Identity) -> bool:
         """Whether a target that was chosen earlier still is what it was."""
         return identity in self._identities
+
+    def by_uid(self, model_uid: str) -> Row | None:
+        """The row of one ServedModel, if it is listed."""
+        return self._by_uid.get(model_uid)
 
     def select(self, model: str, profile: str | None) -> Row:
         """The row of a contract request. Raises `ContractError` (404, 409)."""

@@ -28,6 +28,7 @@ from pumas_server.contract.results import (
 )
 from pumas_server.provider.dialect import JsonCall, TextCall, build_call
 from pumas_server.router.access import principal_of
+from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.admission import BufferBudget, BufferLease
 from pumas_server.router.asgi import (
     JSON_HEADER,
@@ -72,7 +73,9 @@ class ContractApi:
         sessions: Sessions,
         budget: BufferBudget,
         metrics: Metrics,
+        activator: Activator,
     ) -> None:
+        self._activator = activator
         self._workers = workers
         self._exchanges = exchanges
         self._sessions = sessions
@@ -114,7 +117,7 @@ class ContractApi:
         record.request_id, record.model = operation.request_id, operation.model
         row = self._workers.catalog.select(operation.model, operation.profile)
         record.profile = row.profile
-        descriptor = resolve_on_row(operation, row)
+        row, descriptor = await self._resolve(operation, session, row)
         record.capability = descriptor.capability
         call = build_call(operation, descriptor.capability, row.upstream_model)
         kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
@@ -142,6 +145,18 @@ class ContractApi:
         record.response_bytes, record.status = len(answer), 200
         await send_whole(send, 200, answer, [JSON_HEADER])
         record.succeeded()
+
+    async def _resolve(
+        self, operation: Operation, session: Session, row: Row
+    ) -> tuple[Row, Descriptor]:
+        """What is to be called for; a model that sleeps is waked, once that alone is in the way."""
+        if row.asleep:
+            resolve(operation, row.awake_descriptors)
+            try:
+                row = await self._activator.wake(session, row)
+            except LoadFailed as failure:
+                raise failure.as_error(row.alias) from None
+        return row, resolve_on_row(operation, row)
 
     async def _refuse(
         self, error: ContractError, session: Session, record: OperationRecord, send: Send

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 
+from pumas_crds.served_model import ServedModel
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.admission import Admission
 from pumas_server.router.catalog import Row, Target
@@ -24,10 +25,18 @@ from pumas_server.router.workers import Workers
 class Exchanges:
     """Makes exchanges with the models of the catalogue."""
 
-    def __init__(self, admission: Admission, upstream: Upstream, workers: Workers) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        upstream: Upstream,
+        workers: Workers,
+        used: Callable[[ServedModel], None],
+    ) -> None:
+        """`used` is told of each model that is called."""
         self._admission = admission
         self._upstream = upstream
         self._workers = workers
+        self._used = used
 
     @asynccontextmanager
     async def open(
@@ -43,6 +52,7 @@ class Exchanges:
         Raises `ContractError`: 503 while nothing was sent, transport_lost after.
         """
         session.model_uid = row.model.metadata.uid
+        self._used(row.model)
         session.poll()
         with self._admission.process_permit():
             refusal = "no endpoint of the model can be reached"

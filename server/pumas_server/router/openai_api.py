@@ -11,17 +11,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import aiohttp
 
+from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
-from pumas_server.contract.descriptors import Available, UnavailableReason
+from pumas_server.contract.descriptors import Available, Descriptor, UnavailableReason
 from pumas_server.contract.errors import Code, ContractError, Outcome
 from pumas_server.contract.words import Capability
 from pumas_server.provider.envelope import read_envelope
 from pumas_server.router.access import principal_of
+from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.admission import BufferBudget, BufferLease
 from pumas_server.router.asgi import (
     JSON_HEADER,
@@ -101,7 +104,9 @@ class OpenAiApi:
         sessions: Sessions,
         budget: BufferBudget,
         metrics: Metrics,
+        activator: Activator,
     ) -> None:
+        self._activator = activator
         self._path = path
         self._capability = ROUTES[path]
         self._workers = workers
@@ -156,6 +161,7 @@ class OpenAiApi:
         record.model = envelope.model
         row = self._workers.catalog.select_openai(envelope.model)
         record.profile = row.profile
+        row = await self._awake(session, row)
         _require(row, self._capability, self._path)
         sent = envelope.with_model(row.upstream_model) if row.external else body
         headers = _request_headers(scope)
@@ -179,6 +185,15 @@ class OpenAiApi:
                 await answer.forward(b"")
             else:
                 await answer.hold_then_forward(lease)
+
+    async def _awake(self, session: Session, row: Row) -> Row:
+        """The row, waked if it sleeps and will serve this route."""
+        if not row.asleep or not _offers(row.awake_descriptors, self._capability):
+            return row
+        try:
+            return await self._activator.wake(session, row)
+        except LoadFailed as failure:
+            raise _load_failed(row.alias, failure.fault) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +260,20 @@ def _as_route_error(error: ContractError) -> RouteError:
     return RouteError(error.code.status, error.code, error.message)
 
 
+def _offers(descriptors: Iterable[Descriptor], capability: Capability) -> bool:
+    return any(
+        d.capability is capability and isinstance(d.availability, Available) for d in descriptors
+    )
+
+
+def _load_failed(alias: str, fault: Fault) -> RouteError:
+    permanent = fault.reason in PERMANENT_REASONS
+    why = f"{fault.reason}: {fault.message}"
+    return RouteError(
+        500 if permanent else 503, "model_load_failed", f"model `{alias}` failed: {why}"
+    )
+
+
 def _require(row: Row, capability: Capability, path: str) -> None:
     """Raise `RouteError` unless the model can be sent a request of this route now."""
     descriptor = next(d for d in row.descriptors if d.capability is capability)
@@ -263,10 +292,7 @@ def _require(row: Row, capability: Capability, path: str) -> None:
         case _:
             pass
     if row.load_state is LoadState.FAILED and row.error is not None:
-        permanent = row.error.reason in PERMANENT_REASONS
-        raise RouteError(
-            500 if permanent else 503, "model_load_failed", f"model `{row.alias}` failed{why}"
-        )
+        raise _load_failed(row.alias, row.error)
     if row.load_state is LoadState.LOADED or row.external:
         raise RouteError(
             503, Code.CAPABILITY_UNAVAILABLE, f"model `{row.alias}` cannot be reached now{why}"

@@ -126,6 +126,10 @@ class Sessions:
             if not self._live:
                 self._idle.set()
 
+    def models(self) -> set[str]:
+        """The uids of the models that sessions are about."""
+        return {session.model_uid for session in self._live if session.model_uid is not None}
+
     async def until_idle(self) -> None:
         """Return when no session is open."""
         await self._idle.wait()

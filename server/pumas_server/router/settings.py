@@ -11,6 +11,8 @@ class RouterSettings:
 
     max_in_flight: int = 1024
     """Admitted calls of all models together; the next is refused at once."""
+    max_held: int = 1024
+    """Calls that wait for models to be loaded; the next is refused at once."""
     external_in_flight: int = 64
     """Admitted calls of one `external` server: we do not know its slots."""
     connect_seconds: float = 10.0

@@ -40,3 +40,21 @@ class Steering(Protocol):
         Also tells that it is wanted, as `renew` does. Raises `Unsteerable`.
         """
         ...
+
+
+class NoSteering:
+    """For a router that may only look: nothing is loaded or unloaded by it."""
+
+    async def scale(self, model: ServedModel, replicas: int) -> None:
+        """Refused."""
+        raise Unsteerable("this router may not load or unload models")
+
+    async def renew(self, model: ServedModel) -> None:
+        """Nobody is there to be told."""
+
+    async def ask_again(self, model: ServedModel) -> None:
+        """Refused."""
+        raise Unsteerable("this router may not load or unload models")
+
+
+NO_STEERING = NoSteering()
