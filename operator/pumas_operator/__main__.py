@@ -103,8 +103,10 @@ async def _watch(
         pulse = health.pulse if at_home else None
         namespaces = (environment.namespace,) if at_home else environment.watched
         await kopf.operator(
-            registry=build_registry(operation.intake, at_home=at_home, pulse=pulse),
-            settings=build_settings(at_home=at_home, lease=LEASE_NAME),
+            registry=build_registry(
+                operation.intake, at_home=at_home, lease=LEASE_NAME, pulse=pulse
+            ),
+            settings=build_settings(at_home=at_home),
             # Else kopf asks who runs it, and a container's user has no name.
             identity=environment.identity,  # type: ignore[arg-type]
             standalone=True,

@@ -74,6 +74,13 @@ class Describer:
             if descriptor is not None
         }
 
+    async def busy(self, pods: Iterable[Json]) -> bool:
+        """Whether any of these pods works on a call, or does not tell. Asks anew."""
+        told = await asyncio.gather(
+            *(self._supervisors.describe(text(member(pod, "status"), "podIP")) for pod in pods)
+        )
+        return any(descriptor is None or descriptor.busy > 0 for descriptor in told)
+
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._known.pop(uid, None)

@@ -35,6 +35,13 @@ class FileVerdict(NamedTuple):
     error: Fault | None
 
 
+def select_load_request(model: ServedModel, asked: str) -> str:
+    """The load request that counts: a new one where the file was refused, else the last one."""
+    error = model.status.error
+    refused = error is not None and error.reason in PERMANENT_REASONS - RECOMPUTED
+    return asked if asked and refused else model.status.load_request
+
+
 def select_verdict(model: ServedModel, observed: Observed) -> FileVerdict:
     """What is known of the file: the newest pod's word, else the Job's, else what was known."""
     for pod in reversed(observed.live):

@@ -47,12 +47,12 @@ class _Pauses:
 
 
 def build_registry(
-    sink: Sink, *, at_home: bool, pulse: Callable[[], None] | None = None
+    sink: Sink, *, at_home: bool, lease: str = "", pulse: Callable[[], None] | None = None
 ) -> kopf.OperatorRegistry:
     """The handlers of what is watched at home, or of what is watched where models are.
 
-    `pulse` is called at every event about a Lease at home: the leader renews its own there, so a
-    pulse that stays away means that events have ceased to flow.
+    `pulse` is called at every event about the Lease of that name at home: the leader renews it, so
+    a pulse that stays away means that events have ceased to flow.
     """
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(_log_in)
@@ -60,11 +60,11 @@ def build_registry(
         if watched.at_home is at_home:
             _watch(registry, sink, watched)
     if pulse is not None:
-        _feel(registry, pulse)
+        _feel(registry, lease, pulse)
     return registry
 
 
-def build_settings(*, at_home: bool, lease: str) -> kopf.OperatorSettings:
+def build_settings(*, at_home: bool) -> kopf.OperatorSettings:
     """kopf's settings: bounded watches, no writes, no look at namespaces and CRDs."""
     settings = kopf.OperatorSettings()
     settings.scanning.disabled = True
@@ -78,8 +78,6 @@ def build_settings(*, at_home: bool, lease: str) -> kopf.OperatorSettings:
     for watched in WATCHED:
         if watched.at_home is at_home and watched.selector:
             settings.watching.label_selectors[_names(watched.kind)] = watched.selector
-    if at_home:
-        settings.watching.field_selectors[_names(LEASE)] = f"metadata.name={lease}"
     return settings
 
 
@@ -97,10 +95,11 @@ def _watch(registry: kopf.OperatorRegistry, sink: Sink, watched: Watched) -> Non
             sink.relisted()
 
 
-def _feel(registry: kopf.OperatorRegistry, pulse: Callable[[], None]) -> None:
-    @kopf.on.event(*_names(LEASE), registry=registry, id=LEASE.plural)
-    async def feel(**_: object) -> None:
-        pulse()
+def _feel(registry: kopf.OperatorRegistry, lease: str, pulse: Callable[[], None]) -> None:
+    @kopf.on.event(*_names(LEASE), registry=registry, id="pulse")
+    async def feel(name: str | None, **_: object) -> None:
+        if name == lease:
+            pulse()
 
 
 def _names(kind: Kind) -> tuple[str, str, str]:

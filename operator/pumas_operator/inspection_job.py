@@ -28,18 +28,23 @@ KEPT_SECONDS = 120
 RETRIES = 2
 
 
-def inspection_hash(model: ServedModel) -> str:
-    """Which inspection the model needs; empty when none, since there is no file of ours."""
+def inspection_hash(model: ServedModel, load_request: str = "") -> str:
+    """Which inspection the model needs; empty when none, since there is no file of ours.
+
+    A load request that is heeded is one of the things that it is made for: another is another.
+    """
     spec = model.spec
     if spec.source is None:
         return ""
     asked = spec.model_dump(
         mode="json", by_alias=True, include={"source", "sha256", "task", "runtime"}
     )
-    return spec_hash(asked)
+    return spec_hash(asked | ({"loadRequest": load_request} if load_request else {}))
 
 
-def build_inspection_job(model: ServedModel, profile: ServingProfile, settings: Settings) -> Object:
+def build_inspection_job(
+    model: ServedModel, profile: ServingProfile, settings: Settings, load_request: str = ""
+) -> Object:
     """The Job. `ValueError` for a model without a source."""
     spec = model.spec
     if spec.source is None:
@@ -66,7 +71,7 @@ def build_inspection_job(model: ServedModel, profile: ServingProfile, settings: 
             "spec": build_inspecting_pod(worker, profile.spec, image),
         },
     }
-    name = names.inspection_job(model.metadata.name, inspection_hash(model))
+    name = names.inspection_job(model.metadata.name, inspection_hash(model, load_request))
     metadata = build_metadata(name, model, labels)
     # A Job cannot be changed: one that looks in another way, by another image, is another.
     metadata["annotations"] = own | {SPEC_HASH_ANNOTATION: spec_hash(job)}

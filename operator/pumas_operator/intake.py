@@ -11,12 +11,20 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from pumas_crds.demand import DEMAND, LOAD_REQUEST_ANNOTATION, PURPOSE_LABEL
 from pumas_crds.identity import read_identity
-from pumas_crds.vocabulary import MANAGED_BY_LABEL, MANAGED_BY_VALUE
+from pumas_crds.vocabulary import (
+    MANAGED_BY_LABEL,
+    MANAGED_BY_VALUE,
+    MODEL_UID_LABEL,
+    PART_OF_LABEL,
+    PART_OF_VALUE,
+)
 from pumas_operator.cluster import Cluster
 from pumas_operator.json_object import Json, items, member, text
 from pumas_operator.kinds import (
     JOB,
+    LEASE,
     POD,
     SERVED_MODEL,
     SERVING_PROFILE,
@@ -31,6 +39,24 @@ _log = logging.getLogger(__name__)
 CHILD_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY_VALUE}"
 
 
+def _nobody(uid: str) -> None:
+    """Nobody remembers anything of it."""
+
+
+def _is_demand(lease: Json) -> bool:
+    return text(member(member(lease, "metadata"), "labels"), PURPOSE_LABEL) == DEMAND
+
+
+def demanded_uid(lease: Json) -> str:
+    """The uid of the model that a Lease tells demand for."""
+    return text(member(member(lease, "metadata"), "labels"), MODEL_UID_LABEL)
+
+
+def load_request(lease: Json) -> str:
+    """The last explicit load request that a Lease tells of."""
+    return text(member(member(lease, "metadata"), "annotations"), LOAD_REQUEST_ANNOTATION)[:64]
+
+
 class Watched(NamedTuple):
     """A kind that is watched, and which of its objects."""
 
@@ -40,7 +66,12 @@ class Watched(NamedTuple):
     """Only in the operator's own namespace."""
 
 
+#: Its own Lease, whose renewal is the operator's pulse, and those of demand.
+LEASE_SELECTOR = f"{PART_OF_LABEL}={PART_OF_VALUE}"
+
 WATCHED = (
+    # Before the models: what they are asked for is known when they are looked at first.
+    Watched(LEASE, LEASE_SELECTOR, at_home=True),
     Watched(SERVED_MODEL, ""),
     Watched(SERVING_PROFILE, "", at_home=True),
     *(Watched(kind, CHILD_SELECTOR) for kind in (*WATCHED_CHILDREN, JOB, POD)),
@@ -57,17 +88,26 @@ class Intake:
         forget_model: Callable[[str], None],
         forget_pod: Callable[[str], None],
         relisted: Callable[[], None],
+        wanted: Callable[[str], None] = _nobody,
     ) -> None:
+        """`wanted` is told the uid of a model whose demand was renewed."""
         self._objects = objects
         self._concern = concern
         self._forget = {SERVED_MODEL: forget_model, POD: forget_pod}
         self.relisted = relisted
+        self._wanted = wanted
 
     def seen(self, kind: Kind, body: Json) -> None:
         """An object is there, or has changed."""
+        if kind is LEASE and not _is_demand(body):
+            return
         held = self._objects.get(kind, key_of(body))
         if not self._objects.put(kind, body):
             return
+        if kind is LEASE:
+            self._wanted(demanded_uid(body))
+            if held is not None and load_request(held) == load_request(body):
+                return  # a renewal: there is nothing to be done
         # A rival's change cannot give a name away; its coming and going can.
         known = held is not None and uid_of(held) == uid_of(body)
         if held is not None and not known:
@@ -95,12 +135,12 @@ class Intake:
             for model in self._objects.all(SERVED_MODEL) if rivals else ():
                 if read_identity(model) == read_identity(body):
                     self._concern(key_of(model))
+        elif kind is LEASE:
+            for model in self._objects.all(SERVED_MODEL):
+                if uid_of(model) == demanded_uid(body):
+                    self._concern(key_of(model))
         else:
             self._concern(model_key(body))
-
-
-def _nobody(uid: str) -> None:
-    """Nobody remembers anything of the other kinds."""
 
 
 class Listing:

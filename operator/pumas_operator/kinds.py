@@ -41,6 +41,7 @@ DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 JOB = Kind("batch/v1", "Job", "jobs")
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
+AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
 #: Children that are watched, in the order in which they are made. Secrets are not: their contents

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pumas_crds.vocabulary import GROUP, MODEL_NAME_ANNOTATION, MODEL_UID_LABEL
 from pumas_operator.json_object import Json, items, member, text
-from pumas_operator.kinds import POD, SERVED_MODEL, Kind
+from pumas_operator.kinds import LEASE, POD, SERVED_MODEL, Kind
 from pumas_operator.requests import is_claimed
 
 #: Objects whose end is remembered: far more than can end while an answer is on its way.
@@ -127,8 +127,9 @@ def model_key(body: Json) -> Key:
 
 
 def _model_uid(kind: Kind, body: Json) -> str:
-    """Whose an object is: a pod, which a ReplicaSet or a Job controls, says so in a label."""
-    if kind is POD:
+    """Whose an object is: a pod, which a ReplicaSet or a Job controls, says so in a label, and so
+    does a Lease, which is another namespace's."""
+    if kind in (POD, LEASE):
         return text(member(member(body, "metadata"), "labels"), MODEL_UID_LABEL)
     return owner_of(body)
 

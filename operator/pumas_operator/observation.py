@@ -67,6 +67,8 @@ class Observed:
     """None: no Job is there."""
     inspection_hash: str = ""
     """Which inspection the spec needs. Empty: pods alone inspect, as in local mode."""
+    load_request: str = ""
+    """The explicit load request that the inspection answers to."""
     spec_hash: str = ""
     """Which pod template is wanted; empty when none can be built."""
     external: bool = False

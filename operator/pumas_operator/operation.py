@@ -20,6 +20,7 @@ from pumas_operator.keyed_queue import KeyedQueue
 from pumas_operator.objects import Key, Objects
 from pumas_operator.reconcile import Reconciler
 from pumas_operator.requests import Request
+from pumas_operator.rest import Uses
 
 _log = logging.getLogger(__name__)
 
@@ -58,22 +59,34 @@ class Operation:
     ) -> None:
         fenced = Fenced(cluster, leads)
         describer = Describer(supervisors)
-        objects = Objects()
+        objects, self._uses = Objects(), Uses()
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._suspicion = asyncio.Event()
         self._reconciler = Reconciler(
-            fenced, objects, describer, environment.settings, environment.namespace, secret
+            fenced,
+            objects,
+            describer,
+            environment.settings,
+            environment.namespace,
+            secret,
+            self._uses,
         )
         self.intake = Intake(
             objects,
             self._queue.add,
             self._reconciler.forget,
             describer.forget,
-            self._suspicion.set,
+            self._relisted,
+            self._uses.wanted,
         )
         self._listing = Listing(
             fenced, objects, self.intake, environment.namespace, environment.watched
         )
+
+    def _relisted(self) -> None:
+        """A watch was interrupted: what was deleted and who wanted what meanwhile is not known."""
+        self._uses.interrupted()
+        self._suspicion.set()
 
     async def prepare(self) -> None:
         """List everything, however long the API server takes to be there and to know our kinds."""
@@ -117,6 +130,7 @@ class Operation:
                 pass
             else:
                 await asyncio.sleep(SUSPICION_SECONDS)
+                self._uses.interrupted()
             self._suspicion.clear()
             if not await self._list():
                 self._suspicion.set()

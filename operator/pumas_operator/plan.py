@@ -18,7 +18,7 @@ from pumas_crds.serving_profile import ServingProfile
 from pumas_crds.vocabulary import INSPECTOR_NAME, NAME_LABEL, SPEC_HASH_ANNOTATION
 from pumas_operator.acceptance import build_refusal
 from pumas_operator.children import build_children
-from pumas_operator.file_verdict import inspection_due, select_verdict
+from pumas_operator.file_verdict import inspection_due, select_load_request, select_verdict
 from pumas_operator.inspection_job import build_inspection_job, inspection_hash
 from pumas_operator.json_object import Json, member, text, whole
 from pumas_operator.kinds import DEPLOYMENT, JOB, Kind
@@ -47,6 +47,8 @@ class Snapshot:
     """What pods say of themselves, by their uids."""
     stalled: Mapping[str, Fault] = field(default_factory=dict)
     """Why Jobs make no pods and pods do not start, where only Events tell, by their uids."""
+    load_request: str = ""
+    """The last explicit request to load the model, as its Lease of demand tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,14 @@ def build_plan(snapshot: Snapshot, settings: Settings, engine_key: str) -> Plan:
     )
     if observed.external or snapshot.duplicate:
         return _without_workload(snapshot, observed)
-    wanted = inspection_hash(model)
+    heeded = select_load_request(model, snapshot.load_request)
+    observed = replace(observed, load_request=heeded)
+    wanted = inspection_hash(model, heeded)
     if profile is None or refusal is not None:
         return _shrunk(snapshot, _look(snapshot, replace(observed, inspection_hash=wanted), None))
     children = build_children(model, profile, settings, engine_key)
     digest = _digest(children[-1])
-    job = build_inspection_job(model, profile, settings)
+    job = build_inspection_job(model, profile, settings, heeded)
     looked_at = replace(observed, inspection_hash=wanted, spec_hash=digest)
     looked_at = _look(snapshot, looked_at, job)
     verdict = select_verdict(model, looked_at)

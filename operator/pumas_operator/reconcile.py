@@ -14,23 +14,33 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
+from pumas_crds.demand import RENEW_SECONDS
 from pumas_crds.engine_key import engine_key
 from pumas_crds.facts import Fault
 from pumas_crds.served_model import ServedModel, ServedModelStatus
 from pumas_crds.serving_profile import BUILT_IN_DEFAULT, ServingProfile
-from pumas_crds.vocabulary import DEFAULT_PROFILE, Reason
+from pumas_crds.vocabulary import DEFAULT_PROFILE, LoadState, Reason
 from pumas_operator.applying import Applier
 from pumas_operator.cluster import Cluster, Refused
 from pumas_operator.describing import Describer, is_running
 from pumas_operator.happenings import build_events
 from pumas_operator.identity import is_duplicate
-from pumas_operator.json_object import Json, member, text
-from pumas_operator.kinds import JOB, SERVED_MODEL, SERVING_PROFILE, WATCHED_CHILDREN
+from pumas_operator.intake import load_request
+from pumas_operator.json_object import Json, items, member, text, whole
+from pumas_operator.kinds import (
+    AUTOSCALER,
+    JOB,
+    LEASE,
+    SERVED_MODEL,
+    SERVING_PROFILE,
+    WATCHED_CHILDREN,
+)
 from pumas_operator.manifests import Settings
 from pumas_operator.objects import Key, Objects, is_going, key_of, uid_of
 from pumas_operator.plan import Plan, Snapshot, build_plan, is_inspector
 from pumas_operator.pod_truth import is_ready
-from pumas_operator.requests import build_event_write, build_status_write
+from pumas_operator.requests import build_event_write, build_list, build_rest, build_status_write
+from pumas_operator.rest import Uses
 from pumas_operator.stall import (
     build_claim_events_query,
     build_events_query,
@@ -70,6 +80,7 @@ class Reconciler:
         settings: Settings,
         namespace: str,
         secret: bytes,
+        uses: Uses | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._cluster = cluster
@@ -78,6 +89,7 @@ class Reconciler:
         self._settings = settings
         self._namespace = namespace
         self._secret = secret
+        self._uses = uses or Uses()
         self._clock = clock
         self._applier = Applier(cluster, objects)
 
@@ -102,13 +114,51 @@ class Reconciler:
             foreign=carried.foreign,
             workload_fault=carried.fault or plan.observed.workload_fault,
         )
-        await self._tell(body, model.status, build_status(model, observed, self._now()))
+        status = build_status(model, observed, self._now())
+        await self._tell(body, model.status, status)
         troubled = bool(carried.foreign or carried.fault)
-        return self._patience(snapshot, plan, troubled=troubled)
+        patience = self._patience(snapshot, plan, troubled=troubled)
+        rest = await self._rest(key, model, status, snapshot)
+        return patience if rest is None else min(patience, rest)
 
     def forget(self, uid: str) -> None:
         """The model of that uid is gone."""
         self._applier.forget(uid)
+        self._uses.forget(uid)
+
+    async def _rest(
+        self, key: Key, model: ServedModel, status: ServedModelStatus, snapshot: Snapshot
+    ) -> float | None:
+        """Put the model to rest if that is due; else in how many seconds it may be due."""
+        seconds = self._uses.seconds_to_rest(model, status)
+        if seconds is None or seconds > 0:
+            return seconds
+        decided_on = self._objects.get(SERVED_MODEL, key)
+        if decided_on is None or _generation(decided_on) != model.metadata.generation:
+            return None  # an event has come, and with it the next reconciliation
+        if status.load_state is LoadState.LOADED:
+            if await self._describer.busy(snapshot.pods):
+                self._uses.wanted(model.metadata.uid)
+                return RENEW_SECONDS
+            if await self._autoscaled(model):
+                return RESYNC_SECONDS
+        try:
+            await self._cluster.send(build_rest(member(decided_on, "metadata")))
+        except Refused as error:
+            if not error.outdated:
+                raise
+        return None
+
+    async def _autoscaled(self, model: ServedModel) -> bool:
+        """Whether an autoscaler of somebody else decides how many pods the model has."""
+        path = AUTOSCALER.path(model.metadata.namespace)
+        found = items(await self._cluster.send(build_list(path, "")), "items")
+        targets = (member(member(each, "spec"), "scaleTargetRef") for each in found)
+        return any(
+            text(target, "kind") == SERVED_MODEL.name
+            and text(target, "name") == model.metadata.name
+            for target in targets
+        )
 
     async def _look(self, model: ServedModel, body: Json) -> Snapshot:
         profile, fault = self._profile(model.profile)
@@ -130,6 +180,7 @@ class Reconciler:
             pods,
             await self._describer.describe(serving),
             await self._stalled(namespace, jobs, pods),
+            next(map(load_request, self._objects.owned(LEASE, uid)), ""),
         )
 
     def _profile(self, name: str) -> tuple[ServingProfile | None, Fault | None]:
@@ -194,3 +245,7 @@ class Reconciler:
 
     def _now(self) -> datetime:
         return self._clock().replace(microsecond=0)
+
+
+def _generation(body: Json) -> int:
+    return whole(member(body, "metadata"), "generation")

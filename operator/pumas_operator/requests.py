@@ -115,6 +115,18 @@ def build_replicas(kind: Kind, namespace: str, name: str, uid: str, replicas: in
     return Request("PATCH", kind.path(namespace, name), body, _MERGE, query)
 
 
+def build_rest(metadata: Json) -> Request:
+    """Have no pods wanted of the model as it was read; refused with 409 when it has changed since.
+
+    Where everybody else changes it, in the scale subresource: no other field of the spec is ours.
+    """
+    namespace, name = text(metadata, "namespace"), text(metadata, "name")
+    version = text(metadata, "resourceVersion")
+    body: Object = {"metadata": {"resourceVersion": version}, "spec": {"replicas": 0}}
+    path = SERVED_MODEL.path(namespace, name, "scale")
+    return Request("PATCH", path, body, _MERGE, {"fieldManager": FIELD_MANAGER})
+
+
 def build_delete(kind: Kind, namespace: str, name: str, uid: str) -> Request:
     """Delete that very object, and what it owns after it."""
     body: Object = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}

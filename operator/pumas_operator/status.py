@@ -20,6 +20,7 @@ from pumas_crds.vocabulary import PERMANENT_REASONS, ConditionType, LoadState, R
 from pumas_operator.file_verdict import RETRIED, FileVerdict, select_verdict
 from pumas_operator.labels import selector_text
 from pumas_operator.observation import Observed, PodObservation
+from pumas_operator.rest import falls_back
 
 #: Faults that are nobody's progress: nothing is tried again until somebody acts.
 STANDING = PERMANENT_REASONS | {Reason.NOT_OWNED}
@@ -83,6 +84,7 @@ def build_status(model: ServedModel, observed: Observed, now: datetime) -> Serve
         runtime=_runtime(model, observed),
         file=known.file,
         error=_error(situation),
+        load_request=observed.load_request or model.status.load_request,
         conditions=tuple(_conditions(model, verdicts, now)),
     )
 
@@ -167,7 +169,15 @@ def _error(situation: _Situation) -> Fault | None:
         return None
     if situation.suspended:
         return Fault(reason=Reason.SUSPENDED, message="The model is suspended (spec.suspend).")
-    return situation.fault
+    return situation.fault or _last_fault(situation)
+
+
+def _last_fault(situation: _Situation) -> Fault | None:
+    """Why a model at rest did not come to serve when it was last loaded, in this very form."""
+    previous, observed = situation.model.status, situation.observed
+    rests = situation.wanted == 0 and situation.model.spec.effective_activation.on_demand
+    same = bool(observed.spec_hash) and previous.spec_hash == observed.spec_hash
+    return previous.error if rests and same and falls_back(previous.error) else None
 
 
 def _accepted(situation: _Situation) -> _Verdict:

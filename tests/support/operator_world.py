@@ -24,6 +24,7 @@ from pumas_operator.kinds import (
 from pumas_operator.manifests import Settings
 from pumas_operator.objects import Key, Objects, key_of, uid_of
 from pumas_operator.reconcile import Reconciler
+from pumas_operator.rest import Uses
 from support.cluster_objects import model_object
 from support.fake_cluster import FakeCluster
 from support.kubernetes import RUNNING, condition, container, pod, terminated
@@ -60,6 +61,8 @@ class World:
     def __init__(self) -> None:
         self.cluster = FakeCluster(changed=self._watch, gone=self._forget)
         self.supervisors = Told()
+        self.clock = 1000.0
+        """The operator's own clock, in seconds."""
         self.now = datetime(2030, 1, 1, tzinfo=UTC)
         self.restart()
 
@@ -77,6 +80,7 @@ class World:
             Settings(image="registry.example/worker:1", namespace=HOME),
             HOME,
             b"a secret",
+            Uses(lambda: self.clock),
             lambda: self.now,
         )
 
