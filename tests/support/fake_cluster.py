@@ -16,6 +16,7 @@ from typing import Any
 from pumas_operator.cluster import Refused, Unreachable
 from pumas_operator.json_object import Json
 from pumas_operator.kinds import (
+    AUTOSCALER,
     CHILDREN,
     EVENT,
     JOB,
@@ -29,7 +30,10 @@ from pumas_operator.requests import Request
 
 KINDS = {
     kind.plural: kind
-    for kind in (*CHILDREN.values(), JOB, POD, EVENT, LEASE, SERVED_MODEL, SERVING_PROFILE)
+    for kind in (
+        *CHILDREN.values(),
+        *(JOB, POD, EVENT, LEASE, AUTOSCALER, SERVED_MODEL, SERVING_PROFILE),
+    )
 }
 
 
@@ -126,6 +130,11 @@ class FakeCluster:
             return self._store(kind, {**body, "metadata": found["metadata"] | body["metadata"]})
         if part == "status":
             return self._store(kind, found | {"status": body["status"]})
+        if part == "scale":
+            metadata = found["metadata"] | {"generation": found["metadata"]["generation"] + 1}
+            return self._store(
+                kind, found | {"metadata": metadata, "spec": found["spec"] | body["spec"]}
+            )
         if "apply-patch" in request.content_type:
             merged = _applied(found, body)
             self._own(merged, request, "Apply")
