@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from pumas_crds.facts import Fault, Inspection
 from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_local import health
-from pumas_local.descriptor import read_engine_fault
+from pumas_local.descriptor import read_descriptor
 from pumas_local.folder import PodFolder, write_secrets
 from pumas_local.pod import (
     LOOPBACK,
@@ -46,7 +46,7 @@ LONGEST_BACK_OFF_SECONDS = 60.0
 #: A container that ran this long did not fail to start: its back-off begins anew.
 SETTLED_SECONDS = 600.0
 TERMINATION_LOG_LIMIT = 4096
-FAULT_PERIOD_SECONDS = 0.25
+HEARING_PERIOD_SECONDS = 0.25
 
 Report = Callable[[PodObservation], None]
 Attend = Callable[[Process, Container, Ports], Awaitable[str]]
@@ -64,13 +64,21 @@ class Kubelet:
         deployment: Deployment,
         secrets: Mapping[str, Mapping[str, str]],
         report: Report,
+        *,
+        serves: bool = True,
     ) -> LocalPod:
-        """Make a pod of the Deployment, with its folder and files. `report` hears its changes."""
+        """Make a pod of the Deployment, with its folder and files. `report` hears its changes.
+
+        One that does not serve is a Job's: its container runs until it succeeds.
+        """
         folder = PodFolder.claim(self._data / "run", deployment.metadata.name)
         place = Place(run=folder.path, models=self._data / "models")
         place.models.mkdir(mode=0o700, parents=True, exist_ok=True)
         spec = deployment.spec.template.spec
         write_secrets(select_secret_files(spec, place, secrets))
+        if not serves:
+            runs = {"init_containers": spec.containers, "containers": ()}
+            spec = spec.model_copy(update=runs)
         return LocalPod(spec, folder, place, report)
 
 
@@ -101,6 +109,11 @@ class LocalPod:
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._note_end)
         await self._started.wait()
+
+    async def ended(self) -> None:
+        """Wait until nothing of it runs any more, and nothing will."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
 
     async def stop(self) -> None:
         """End all processes within the grace period; at once if this call is cancelled."""
@@ -171,7 +184,7 @@ class LocalPod:
             verdict = await attend(process, container, ports)
         finally:
             self.ports = None
-            self._observe(ready=False)
+            self._observe(ready=False, descriptor=None)
             await process.end(self._spec.termination_grace_period_seconds)
         status = await process.wait()
         told = self._take_termination_log(container)
@@ -183,7 +196,7 @@ class LocalPod:
         self._report(self.observation)
         ended = asyncio.create_task(process.wait())
         watched = asyncio.create_task(health.watch(container, ports, self._set_ready))
-        heard = asyncio.create_task(self._hear_faults(ports))
+        heard = asyncio.create_task(self._hear(ports))
         try:
             await asyncio.wait({ended, watched}, return_when=asyncio.FIRST_COMPLETED)
             return watched.result() if watched.done() else ""
@@ -191,17 +204,19 @@ class LocalPod:
             for task in (ended, watched, heard):
                 task.cancel()
 
-    async def _hear_faults(self, ports: Ports) -> None:
-        """Take over the pod's own account of why its engine does not run, while it is not ready.
+    async def _hear(self, ports: Ports) -> None:
+        """Take over the pod's own account: what its engine is, or why it does not run.
 
         An engine may fail for ever under a supervisor that lives: no exit tells of that.
         """
         while True:
-            if not self.observation.ready:
-                fault = await read_engine_fault(ports)
-                if fault is not None and not self.observation.ready:
-                    self._observe(engine_fault=fault)
-            await asyncio.sleep(FAULT_PERIOD_SECONDS)
+            known = self.observation.ready and self.observation.descriptor is not None
+            told = None if known else await read_descriptor(ports)
+            if told is not None and self.observation.ready:
+                self._observe(descriptor=told)
+            elif told is not None and told.error is not None:
+                self._observe(engine_fault=told.error)
+            await asyncio.sleep(HEARING_PERIOD_SECONDS)
 
     def _take_termination_log(self, container: Container) -> Inspection | None:
         path = self._place.resolve(container.termination_message_path)
@@ -218,7 +233,8 @@ class LocalPod:
 
     def _set_ready(self, ready: bool) -> None:
         fault = None if ready else self.observation.engine_fault
-        self._observe(ready=ready, engine_fault=fault)
+        descriptor = self.observation.descriptor if ready else None
+        self._observe(ready=ready, engine_fault=fault, descriptor=descriptor)
 
     def _observe(self, **changes: Any) -> None:
         observation = replace(self.observation, **changes)

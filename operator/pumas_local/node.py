@@ -2,152 +2,173 @@
 
 Each model is refused, or answered for by an external server, or run as a pod of the very Deployment
 that a cluster would get. Whatever a pod reports goes through the operator's own status function
-into the source that the router watches.
+into the source that the router watches, and the operator's own rule puts models to rest.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pumas_crds.demand import RENEW_SECONDS
+from pumas_crds.resource import ObjectMeta
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import BUILT_IN_DEFAULT, ServingProfile
-from pumas_crds.vocabulary import DEFAULT_PROFILE, ENGINE_KEY_FILE, SPEC_HASH_ANNOTATION
-from pumas_local.kubelet import Kubelet, LocalPod
+from pumas_crds.vocabulary import DEFAULT_PROFILE, LoadState
+from pumas_local.descriptor import read_descriptor
+from pumas_local.kubelet import Kubelet
+from pumas_local.local_model import LocalModel, build_workload
 from pumas_local.manifest_files import Manifests
-from pumas_local.pod import LOOPBACK, Deployment
 from pumas_local.source import LocalSource
-from pumas_operator import names
 from pumas_operator.acceptance import build_refusal
-from pumas_operator.manifests import (
-    Settings,
-    build_deployment,
-    spec_hash,
-)
-from pumas_operator.observation import Observed, PodObservation
+from pumas_operator.observation import Observed
+from pumas_operator.rest import Uses
 from pumas_operator.status import build_status
-from pumas_server.router.source import EXTERNAL_UID, Endpoint, ModelRecord
-
-#: No image is pulled here: a container's `python` is this interpreter. No router has to be told
-#: that a pod goes, for the only one drains before.
-SETTINGS = Settings(image="pumas-serving", propagation_seconds=0)
+from pumas_server.router.steering import Outdated
 
 Clock = Callable[[], datetime]
 
 
-@dataclass(slots=True)
-class _Row:
-    """One model, what is observed of it, and its pod if it has one."""
-
-    model: ServedModel
-    observed: Observed
-    deployment: Deployment | None
-    spec_hash: str
-    api_key: str
-    pod: LocalPod | None = None
-
-    def record(self) -> ModelRecord:
-        return ModelRecord(self.model, self.spec_hash, tuple(self._endpoints()))
-
-    def _endpoints(self) -> Iterable[Endpoint]:
-        spec = self.model.spec
-        if spec.endpoint is not None and self.observed.refused is None and not spec.suspend:
-            url = spec.endpoint.root()
-            yield Endpoint(uid=EXTERNAL_UID, url=url, supervisor_url=None, ready=True)
-        if self.pod is not None and self.pod.ports and not self.pod.observation.terminating:
-            yield Endpoint(
-                uid=self.pod.observation.uid,
-                url=f"http://{LOOPBACK}:{self.pod.ports.engine}",
-                supervisor_url=f"http://{LOOPBACK}:{self.pod.ports.supervisor}",
-                ready=self.pod.observation.ready,
-                api_key=self.api_key,
-            )
-
-
 class Node:
-    """Runs the models of `manifests` below `data`, and tells `source` about them."""
+    """Runs the models of `manifests` below `data`, and tells `source` about them.
+
+    Implements `pumas_server.router.steering.Steering`.
+    """
 
     def __init__(
-        self, manifests: Manifests, data: Path, clock: Clock = lambda: datetime.now(UTC)
+        self,
+        manifests: Manifests,
+        data: Path,
+        clock: Clock = lambda: datetime.now(UTC),
+        uses: Uses | None = None,
     ) -> None:
         self.source = LocalSource()
         self._kubelet = Kubelet(data)
         self._clock = clock
-        self._rows = _build_rows(manifests)
-        self._refresh(*self._rows)
+        self._uses = uses or Uses()
+        self._models = self._build(manifests)
+        self._resting: asyncio.Task[None] | None = None
+        self._tell(*self._models)
 
     @property
     def unlisted(self) -> tuple[ServedModel, ...]:
         """Models whose alias and profile an earlier document has: neither listed nor run."""
-        return tuple(row.model for row in self._rows if row.observed.duplicate)
+        return tuple(each.model for each in self._models if each.observed.duplicate)
 
     async def start(self) -> None:
         """Start all pods; return when the first process of each runs, whatever becomes of it."""
-        await asyncio.gather(
-            *(self._run(row, row.deployment) for row in self._rows if row.deployment)
-        )
+        await asyncio.gather(*(each.start() for each in self._models))
+        self._resting = asyncio.create_task(self._keep_resting())
 
     async def stop(self) -> None:
         """End all pods at once, each within its grace period."""
-        for row in self._rows:
-            row.observed = replace(row.observed, desired_replicas=0)
-        await asyncio.gather(*(row.pod.stop() for row in self._rows if row.pod))
-        for row in self._rows:
-            row.pod = None
-            row.observed = replace(row.observed, pods=())
-        self._refresh(*self._rows)
+        if self._resting is not None:
+            self._resting.cancel()
+        await asyncio.gather(*(each.stop() for each in self._models))
+        self._tell(*self._models)
 
-    async def _run(self, row: _Row, deployment: Deployment) -> None:
-        secret = {names.engine_key_secret(row.model.metadata.name): {ENGINE_KEY_FILE: row.api_key}}
+    async def scale(self, model: ServedModel, replicas: int) -> None:
+        """See `Steering.scale`."""
+        self._steer(self._as_read(model), replicas)
 
-        def report(observation: PodObservation) -> None:
-            row.observed = replace(row.observed, pods=(observation,))
-            self._refresh(row)
+    async def renew(self, model: ServedModel) -> None:
+        """See `Steering.renew`."""
+        self._uses.wanted(model.metadata.uid)
 
-        row.pod = self._kubelet.create(deployment, secret, report)
-        report(row.pod.observation)
-        await row.pod.start()
+    async def ask_again(self, model: ServedModel) -> None:
+        """See `Steering.ask_again`: the file is read again."""
+        self._uses.wanted(model.metadata.uid)
+        found = self._find(model)
+        failed = found is not None and found.model.status.load_state is LoadState.FAILED
+        if found is not None and failed:
+            found.steer(found.model, anew=True)
 
-    def _refresh(self, *rows: _Row) -> None:
-        for row in rows:
-            status = build_status(row.model, row.observed, self._clock())
-            row.model = row.model.model_copy(update={"status": status})
-        self.source.publish(tuple(row.record() for row in self._rows if not row.observed.duplicate))
+    def _find(self, model: ServedModel) -> LocalModel | None:
+        uid = model.metadata.uid
+        return next((each for each in self._models if each.model.metadata.uid == uid), None)
+
+    def _as_read(self, model: ServedModel) -> LocalModel:
+        """The model, if it still is as it was read. Raises `Outdated`."""
+        found = self._find(model)
+        version = model.metadata.resource_version
+        if found is None or found.model.metadata.resource_version != version:
+            raise Outdated
+        return found
+
+    def _steer(self, found: LocalModel, replicas: int) -> None:
+        """Another number of replicas: another generation, as the API server would make of it."""
+        model = found.model
+        if model.spec.replicas != replicas:
+            spec = model.spec.model_copy(update={"replicas": replicas})
+            metadata = _next(model.metadata, generation=model.metadata.generation + 1)
+            found.steer(model.model_copy(update={"spec": spec, "metadata": metadata}))
+            self._tell(found)
+
+    async def _keep_resting(self) -> None:
+        while True:
+            waits = [await self._rest(each) for each in self._models]
+            known = [seconds for seconds in waits if seconds is not None]
+            await asyncio.sleep(min(max(min(known, default=RENEW_SECONDS), 0.1), RENEW_SECONDS))
+
+    async def _rest(self, found: LocalModel) -> float | None:
+        """Put a model to rest if that is due; else in how many seconds it may be due."""
+        model = found.model
+        seconds = self._uses.seconds_to_rest(model, model.status)
+        if seconds is None or seconds > 0:
+            return seconds
+        if model.status.load_state is LoadState.LOADED and await self._busy(found):
+            self._uses.wanted(model.metadata.uid)
+            return RENEW_SECONDS
+        if found.model is model:
+            self._steer(found, 0)
+        return None
+
+    async def _busy(self, found: LocalModel) -> bool:
+        ports = found.pod.ports if found.pod is not None else None
+        told = await read_descriptor(ports) if ports is not None else None
+        return told is None or told.busy > 0
+
+    def _tell(self, *models: LocalModel) -> None:
+        """Compute what is true of them now, and publish it."""
+        for each in models:
+            status = build_status(each.model, each.observed, self._clock())
+            if status != each.model.status:
+                told = {"status": status, "metadata": _next(each.model.metadata)}
+                each.model = each.model.model_copy(update=told)
+        self.source.publish(
+            tuple(each.record() for each in self._models if not each.observed.duplicate)
+        )
+
+    def _build(self, manifests: Manifests) -> list[LocalModel]:
+        """Decide for each model whether it is run and from what."""
+        profiles = {DEFAULT_PROFILE: BUILT_IN_DEFAULT}
+        profiles |= {profile.metadata.name: profile for profile in manifests.profiles}
+        identities: set[tuple[str, str]] = set()
+        built = []
+        for model in manifests.models:
+            identity = (model.alias, model.profile)
+            built.append(self._one(model, profiles, duplicate=identity in identities))
+            identities.add(identity)
+        return built
+
+    def _one(
+        self, model: ServedModel, profiles: Mapping[str, ServingProfile], *, duplicate: bool
+    ) -> LocalModel:
+        profile = profiles.get(model.profile)
+        observed = Observed(
+            profile_found=profile is not None,
+            duplicate=duplicate,
+            refused=build_refusal(model.spec, profile, local=True) if profile else None,
+            external=model.spec.endpoint is not None,
+        )
+        runs = not (duplicate or observed.refused or observed.external)
+        workload = build_workload(model, profile) if profile is not None and runs else None
+        return LocalModel(model, observed, workload, self._kubelet, self._tell)
 
 
-def _build_rows(manifests: Manifests) -> list[_Row]:
-    """Decide for each model whether it is run and from what."""
-    profiles = {DEFAULT_PROFILE: BUILT_IN_DEFAULT}
-    profiles |= {profile.metadata.name: profile for profile in manifests.profiles}
-    identities: set[tuple[str, str]] = set()
-    rows = []
-    for model in manifests.models:
-        identity = (model.alias, model.profile)
-        rows.append(_build_row(model, profiles, duplicate=identity in identities))
-        identities.add(identity)
-    return rows
-
-
-def _build_row(
-    model: ServedModel, profiles: Mapping[str, ServingProfile], *, duplicate: bool
-) -> _Row:
-    profile = profiles.get(model.profile)
-    observed = Observed(
-        profile_found=profile is not None,
-        duplicate=duplicate,
-        refused=build_refusal(model.spec, profile, local=True) if profile else None,
-        external=model.spec.endpoint is not None,
-    )
-    key = secrets.token_urlsafe(32)
-    runs = not (duplicate or observed.refused or observed.external)
-    if profile is None or not runs:
-        digest = spec_hash(model.spec.model_dump(mode="json", by_alias=True))
-        return _Row(model, replace(observed, spec_hash=digest), None, digest, key)
-    deployment = Deployment.model_validate(build_deployment(model, profile, SETTINGS))
-    digest = deployment.spec.template.metadata.annotations[SPEC_HASH_ANNOTATION]
-    wanted = deployment if deployment.spec.replicas else None
-    return _Row(model, replace(observed, spec_hash=digest), wanted, digest, key)
+def _next(metadata: ObjectMeta, **changes: int) -> ObjectMeta:
+    """The metadata of the next version of an object."""
+    version = str(int(metadata.resource_version or "0") + 1)
+    return metadata.model_copy(update={"resource_version": version, **changes})

@@ -101,6 +101,7 @@ async def _route(
     router = Router(
         node.source,
         RouterSettings(max_in_flight=options.max_in_flight, propagation_seconds=0),
+        node,
     )
     url = _url(options.host, listener.getsockname()[1])
     async with serving(router, listener):

@@ -99,24 +99,38 @@ async def test_an_external_server_is_one_endpoint_without_a_key(tmp_path: Path) 
     [
         ({"replicas": 0}, Reason.SCALED_TO_ZERO, None),
         ({"suspend": True}, Reason.SUSPENDED, Reason.SUSPENDED),
-        (
-            {"suspend": True, "runtime": "external", "endpoint": {"url": "http://127.0.0.1:9"}},
-            Reason.SUSPENDED,
-            Reason.SUSPENDED,
-        ),
     ],
 )
-async def test_a_model_that_is_not_wanted_runs_nothing_and_says_so(
-    tmp_path: Path, spec: dict[str, Any], reason: Reason, error: Reason | None
+async def test_of_a_model_that_is_not_wanted_the_file_is_known_and_nothing_runs(
+    tmp_path: Path, tiny_models: Path, spec: dict[str, Any], reason: Reason, error: Reason | None
 ) -> None:
-    async with running(tmp_path, served_model(**spec)) as node:
-        record = await only(node)
+    source = {"path": str(tiny_models / "tiny-chat.gguf")}
+    async with running(tmp_path, served_model(source=source, **spec)) as node:
+        record = await record_when(node, lambda r: r.model.status.file is not None)
         status = record.model.status
-        assert record.endpoints == () and not (tmp_path / "run").exists()
+        assert record.endpoints == () and not list(tmp_path.glob("run/*/server.log"))
         assert status.load_state is LoadState.UNLOADED
         assert (status.error.reason if status.error else None) == error
-        assert reason in {condition.reason for condition in status.conditions}
+        reasons = {condition.reason for condition in status.conditions}
+        assert {reason, Reason.ACCEPTED} <= reasons
         assert status.spec_hash == record.spec_hash
+
+
+async def test_a_file_that_is_refused_is_told_though_nobody_wants_it(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"no model")
+    model = served_model(source={"path": str(tmp_path / "m.gguf")}, replicas=0)
+    async with running(tmp_path, model) as node:
+        record = await record_when(node, lambda r: r.model.status.error is not None)
+        assert record.model.status.load_state is LoadState.FAILED
+        assert record.model.status.error and record.model.status.error.reason is Reason.NOT_A_MODEL
+
+
+async def test_an_external_model_that_is_suspended_runs_nothing(tmp_path: Path) -> None:
+    spec = {"suspend": True, "runtime": "external", "endpoint": {"url": "http://127.0.0.1:9"}}
+    async with running(tmp_path, served_model(**spec)) as node:
+        record = await only(node)
+        assert record.endpoints == () and not (tmp_path / "run").exists()
+        assert record.model.status.load_state is LoadState.UNLOADED
 
 
 async def test_of_two_models_of_one_identity_the_later_is_neither_listed_nor_run(

@@ -54,6 +54,7 @@ class Router:
         self.accepting = True
         exchanges = Exchanges(self.admission, self.upstream, self.workers, self._used)
         self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers)
+        self.steering = steering
         self.demand = Demand(self.sessions, self._find, steering)
         self.activator = Activator(self.workers, steering, self.demand, settings.max_held)
         shared = (
