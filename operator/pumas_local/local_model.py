@@ -58,12 +58,13 @@ class LocalModel:
         changed: Callable[[LocalModel], None],
     ) -> None:
         """`changed` is told whenever something was observed."""
-        self.model = model
+        self.model = self.as_read = model
         self._workload = workload
         if workload is None:
             digest = spec_hash(model.spec.model_dump(mode="json", by_alias=True))
         else:
             digest = workload.serving.spec.template.metadata.annotations[SPEC_HASH_ANNOTATION]
+        self._decided = observed
         self.observed = replace(observed, spec_hash=digest)
         self._kubelet = kubelet
         self._changed = changed
@@ -89,6 +90,14 @@ class LocalModel:
             self._task = asyncio.create_task(self._keep(self._workload))
             self._task.add_done_callback(_report)
             await self._first.wait()
+
+    def is_as(self, other: LocalModel) -> bool:
+        """Whether another, made of what was read later, would be and run the same."""
+        return (
+            self.as_read.spec == other.as_read.spec
+            and self._workload == other._workload
+            and self._decided == other._decided
+        )
 
     def steer(self, model: ServedModel, *, anew: bool = False) -> None:
         """Another number of replicas is wanted; with `anew`, another attempt."""

@@ -62,6 +62,24 @@ class Node:
         await asyncio.gather(*(each.start() for each in self._models))
         self._resting = asyncio.create_task(self._keep_resting())
 
+    async def reload(self, manifests: Manifests) -> None:
+        """Serve what these manifests say. What they say as before goes on as it is.
+
+        What is gone or changed ends first, within its grace period: there may be room for one.
+        """
+        before = {_key(each.model): each for each in self._models}
+        models = []
+        for fresh in self._build(manifests):
+            old = before.get(_key(fresh.model))
+            models.append(old if old is not None and old.is_as(fresh) else fresh)
+        kept = {id(each) for each in models}
+        ended = [each for each in self._models if id(each) not in kept]
+        started = [each for each in models if each not in self._models]
+        self._models = models
+        self._tell(*started)
+        await asyncio.gather(*(each.stop() for each in ended))
+        await asyncio.gather(*(each.start() for each in started))
+
     async def stop(self) -> None:
         """End all pods at once, each within its grace period."""
         if self._resting is not None:
@@ -166,6 +184,10 @@ class Node:
         runs = not (duplicate or observed.refused or observed.external)
         workload = build_workload(model, profile) if profile is not None and runs else None
         return LocalModel(model, observed, workload, self._kubelet, self._tell)
+
+
+def _key(model: ServedModel) -> tuple[str, str]:
+    return model.metadata.namespace, model.metadata.name
 
 
 def _next(metadata: ObjectMeta, **changes: int) -> ObjectMeta:
