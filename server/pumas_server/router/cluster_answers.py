@@ -15,6 +15,8 @@ Json = Mapping[str, object]
 PLAIN = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 
+CONFLICT, NOT_FOUND, _FORBIDDEN = 409, 404, 403
+
 
 class AnswerRefused(Exception):
     """The API server answered, and it was no."""
@@ -78,3 +80,12 @@ def read_object(status: int, raw: bytes) -> Json:
     if body is None:
         raise Unanswered("what answers is not the Kubernetes API")
     return body
+
+
+def explain(error: AnswerRefused | Unanswered, what: str) -> str:
+    """A failure as a sentence for people; `what` as in `patch leases in its own namespace`."""
+    if isinstance(error, Unanswered) or error.undecided:
+        return f"It is not known whether the router could {what}: {error}."
+    if error.status == _FORBIDDEN:
+        return f"The API server forbids the router to {what}; its role needs that right."
+    return f"The router could not {what}: {error}."

@@ -16,6 +16,7 @@ from pumas_server.router.cluster_answers import (
     MERGE_PATCH,
     AnswerRefused,
     Unanswered,
+    explain,
     read_object,
 )
 from support.api_server import Fault, ScriptedApiServer, cut, fall_silent, hang, refuse, say
@@ -78,14 +79,43 @@ def test_what_an_answer_is(status: int, raw: bytes, told: Any) -> None:
         assert read_object(status, raw) == told
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            AnswerRefused(403, "Forbidden"),
+            "The API server forbids the router to patch leases; its role needs that right.",
+        ),
+        (
+            AnswerRefused(422, "Invalid"),
+            "The router could not patch leases: the API server answers 422 (Invalid).",
+        ),
+        (
+            AnswerRefused(429),
+            "The router could not patch leases: the API server answers 429.",
+        ),
+        (
+            AnswerRefused(503),
+            "It is not known whether the router could patch leases: the API server answers 503.",
+        ),
+        (
+            Unanswered("the API server is silent"),
+            "It is not known whether the router could patch leases: the API server is silent.",
+        ),
+    ],
+)
+def test_a_failure_is_a_sentence(error: AnswerRefused | Unanswered, told: str) -> None:
+    assert explain(error, "patch leases") == told
+
+
 async def test_a_request_arrives_as_it_was_meant(server: ScriptedApiServer) -> None:
     patch = {"spec": {"holderIdentity": "é"}}
     async with access_to(server) as access:
         answered = await access.send("PATCH", LEASE, patch, MERGE_PATCH, {"fieldManager": "x"})
         assert answered["spec"] == {"holderIdentity": "é"}
         assert await access.send("GET", LEASE) == answered
-        made = await access.send("POST", LEASES, lease("two"))
-        assert made["metadata"]["name"] == "two"  # type: ignore[index, call-overload]
+        made: Any = await access.send("POST", LEASES, lease("two"))
+        assert made["metadata"]["name"] == "two"
     patched, got, posted = server.asked
     assert (patched.method, patched.body, patched.query) == ("PATCH", patch, {"fieldManager": "x"})
     assert (patched.content_type, posted.content_type) == (MERGE_PATCH, "application/json")
