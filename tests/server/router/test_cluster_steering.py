@@ -18,6 +18,7 @@ from pumas_server.router.steering import Outdated, Steering, Unsteerable
 from support.api_server import Fault, ScriptedApiServer, cut, hang, refuse
 from support.cluster_following import access_to
 from support.cluster_objects import model_object
+from support.told_clock import ToldClock
 
 HOME = "pumas-system"
 MODELS = "/apis/serving.pumas.dev/v1alpha1/namespaces/team/servedmodels"
@@ -25,16 +26,6 @@ SCALE = f"{MODELS}/tiny/scale"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
 NAME = demand_lease("uid-of-tiny")
 LEASE = f"{LEASES}/{NAME}"
-
-
-class Clock:
-    """Time that passes when told."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2030, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture
@@ -205,7 +196,7 @@ async def test_the_first_demand_makes_the_lease(server: ScriptedApiServer) -> No
 
 
 async def test_every_renewal_changes_it_whatever_the_clock_says(server: ScriptedApiServer) -> None:
-    clock = Clock()
+    clock = ToldClock()
     versions = set()
     async with steering(server, clock=clock) as router:
         for seconds in (0, 15, -3600, 0.000001):
