@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import aiohttp
-from aiohttp import AddrInfoType
+from aiohttp import AddrInfoType, ClientHandlerType
 from kubernetes.aio import config
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
@@ -25,7 +25,6 @@ from pumas_server.router.cluster_answers import (
     AnswerRefused,
     Json,
     Unanswered,
-    attempt_once,
     read_object,
 )
 
@@ -101,7 +100,7 @@ class ClusterAccess:
                     headers=headers,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None),
-                    middlewares=(attempt_once,),
+                    middlewares=(_attempt_once,),
                 ) as answer:
                     return read_object(answer.status, await answer.read())
         except config.ConfigException:
@@ -148,6 +147,20 @@ async def load_configuration() -> Configuration:
             "service account, or name a kubeconfig in KUBECONFIG."
         ) from None
     return configuration
+
+
+async def _attempt_once(
+    request: aiohttp.ClientRequest, send: ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """A middleware, since aiohttp sends a GET, PUT or DELETE once more when its connection breaks.
+
+    The second one would find the first one's work and be refused for it. aiohttp does that to
+    failures that it knows, so it is given one that it does not know.
+    """
+    try:
+        return await send(request)
+    except (aiohttp.ClientError, OSError) as error:
+        raise Unanswered(f"the API server cannot be reached: {type(error).__name__}") from error
 
 
 def _kubeconfigs() -> list[str]:

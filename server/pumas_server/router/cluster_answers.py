@@ -1,13 +1,10 @@
-"""What comes back from the API server: an object, a refusal, or nothing that can be relied on."""
+"""What comes back from the API server: an object, a refusal, or nothing to rely on. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Protocol
-
-import aiohttp
-from aiohttp import ClientHandlerType
 
 Json = Mapping[str, object]
 
@@ -51,20 +48,6 @@ class ApiObjects(Protocol):
     ) -> Json:
         """The object that is answered. Raises `AnswerRefused` and `Unanswered`."""
         ...
-
-
-async def attempt_once(
-    request: aiohttp.ClientRequest, send: ClientHandlerType
-) -> aiohttp.ClientResponse:
-    """A middleware, since aiohttp sends a GET, PUT or DELETE once more when its connection breaks.
-
-    The second one would find the first one's work and be refused for it. aiohttp does that to
-    failures that it knows, so it is given one that it does not know.
-    """
-    try:
-        return await send(request)
-    except (aiohttp.ClientError, OSError) as error:
-        raise Unanswered(f"the API server cannot be reached: {type(error).__name__}") from error
 
 
 def read_object(status: int, raw: bytes) -> Json:
