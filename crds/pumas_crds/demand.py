@@ -18,6 +18,8 @@ RENEW_SECONDS = 15.0
 LOAD_REQUEST_ANNOTATION = f"{GROUP}/load-request"
 PURPOSE_LABEL = f"{GROUP}/purpose"
 DEMAND = "demand"
+#: Of Leases that routers keep for themselves, which are no demand: the operator passes them over.
+REQUEST = "request"
 
 
 def demand_lease(model_uid: str) -> str:

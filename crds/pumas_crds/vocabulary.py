@@ -23,6 +23,7 @@ MANAGED_BY_VALUE = "pumas-operator"
 MODEL_LABEL = f"{GROUP}/model"
 MODEL_UID_LABEL = f"{GROUP}/model-uid"
 MODEL_NAME_ANNOTATION = f"{GROUP}/model-name"
+MODEL_NAMESPACE_ANNOTATION = f"{GROUP}/model-namespace"
 SPEC_HASH_ANNOTATION = f"{GROUP}/spec-hash"
 
 #: Labels of the parts of an installation, which the chart sets.

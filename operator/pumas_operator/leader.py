@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from time import monotonic
 
+from pumas_crds.vocabulary import PART_OF_LABEL, PART_OF_VALUE
 from pumas_operator.cluster import Cluster, Refused, Unreachable
 from pumas_operator.json_object import Json, member, text, whole
 from pumas_operator.kinds import LEASE
@@ -129,7 +130,13 @@ class Leader:
             "renewTime": now,
             "leaseTransitions": whole(before, "leaseTransitions") + (not ours),
         }
-        metadata: Object = {"name": self._name, "namespace": self._namespace}
+        labels = member(member(lease, "metadata"), "labels")
+        metadata: Object = {
+            "name": self._name,
+            "namespace": self._namespace,
+            # One watch by this label sees our own Lease and those of demand.
+            "labels": {**labels, PART_OF_LABEL: PART_OF_VALUE},
+        }
         version = text(member(lease, "metadata"), "resourceVersion")
         if version:
             metadata["resourceVersion"] = version

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from support.helm import ALL_VALUES, of_kind, render
-from support.roles import OPERATOR, OPERATOR_AT_HOME, PROFILES, ROUTER, granted
+from support.roles import (
+    OPERATOR,
+    OPERATOR_AT_HOME,
+    PROFILES,
+    ROUTER,
+    ROUTER_AT_HOME,
+    ROUTER_THAT_MANAGES,
+    granted,
+)
 
 SCOPED = ("--set", "watchNamespaces={team-a,team-b}")
 
@@ -17,6 +25,7 @@ def test_a_cluster_wide_install_grants_this_and_no_more() -> None:
         ("pumas-operator", ""): OPERATOR,
         ("pumas-operator", "pumas-system"): OPERATOR_AT_HOME,
         ("pumas-router", ""): ROUTER,
+        ("pumas-router", "pumas-system"): ROUTER_AT_HOME,
         ("pumas-profiles", "pumas-system"): PROFILES,
     }
 
@@ -29,6 +38,7 @@ def test_a_namespaced_install_grants_the_same_there_only() -> None:
         ("pumas-operator", "pumas-system"): OPERATOR_AT_HOME,
         ("pumas-router", "team-a"): ROUTER,
         ("pumas-router", "team-b"): ROUTER,
+        ("pumas-router", "pumas-system"): ROUTER_AT_HOME,
         ("pumas-profiles", "pumas-system"): PROFILES,
     }
     assert of_kind(objects, "ClusterRole") == of_kind(objects, "ClusterRoleBinding") == {}
@@ -38,9 +48,14 @@ def test_the_releases_own_namespace_can_be_served_too() -> None:
     told = granted(render("--set", "watchNamespaces={pumas-system}"))
     assert told == {
         ("pumas-operator", "pumas-system"): OPERATOR | OPERATOR_AT_HOME,
-        ("pumas-router", "pumas-system"): ROUTER,
+        ("pumas-router", "pumas-system"): ROUTER | ROUTER_AT_HOME,
         ("pumas-profiles", "pumas-system"): PROFILES,
     }
+
+
+def test_a_router_that_manages_models_may_keep_records_at_home_and_no_more() -> None:
+    plain, managing = granted(render()), granted(render("--set", "router.modelManagement=true"))
+    assert managing == plain | {("pumas-router", "pumas-system"): ROUTER_THAT_MANAGES}
 
 
 @pytest.mark.parametrize("arguments", [(), SCOPED, ("-f", str(ALL_VALUES))])

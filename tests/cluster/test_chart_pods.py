@@ -68,6 +68,7 @@ def test_what_the_processes_are_told() -> None:
             "PUMAS_EXTERNAL_IN_FLIGHT": "64",
             "PUMAS_BUFFER_BYTES": "268435456",
             "PUMAS_DRAIN_SECONDS": "10",
+            "PUMAS_MODEL_MANAGEMENT": "false",
         },
         "pumas-profiles": {
             "PUMAS_NAMESPACE": "metadata.namespace",
@@ -76,10 +77,11 @@ def test_what_the_processes_are_told() -> None:
     }
 
 
-def test_large_numbers_are_told_in_digits() -> None:
+def test_large_numbers_are_told_in_digits_and_a_yes_in_letters() -> None:
     pod = pods(render(*EVERY))["ours-router"]
     told = {each["name"]: _value(each) for each in pod["spec"]["containers"][0]["env"]}
     assert told["PUMAS_MAX_IN_FLIGHT"] == "1000000"
+    assert told["PUMAS_MODEL_MANAGEMENT"] == "true"
     assert told["PUMAS_BUFFER_BYTES"] == "1073741824"
 
 

@@ -46,6 +46,26 @@ async def test_the_first_one_leads_and_the_second_waits() -> None:
     assert (first.valid(), second.valid(), holder(cluster)) == (True, False, "a")
 
 
+async def test_the_lease_is_labelled_as_ours_whoever_made_it() -> None:
+    """Also when an earlier release made it, and beside the labels of others, and when renewed."""
+    cluster, clock = FakeCluster(), Clock()
+    leader = candidate(cluster, clock, "a")
+
+    def labels() -> dict[str, str]:
+        found: dict[str, str] = cluster.get(LEASE, HOME, NAME)["metadata"]["labels"]
+        return found
+
+    await leader.attempt()
+    assert labels() == {"app.kubernetes.io/part-of": "pumas-serving"}
+    bare = cluster.get(LEASE, HOME, NAME)
+    bare["metadata"]["labels"] = {"team": "platform"}
+    cluster.put(LEASE, bare)
+    await leader.attempt()
+    assert labels() == {"team": "platform", "app.kubernetes.io/part-of": "pumas-serving"}
+    await leader.release()
+    assert labels() == {"team": "platform", "app.kubernetes.io/part-of": "pumas-serving"}
+
+
 async def test_one_that_is_silent_is_succeeded_after_the_whole_lease() -> None:
     cluster, clock = FakeCluster(), Clock()
     first, second = (candidate(cluster, clock, name) for name in ("a", "b"))

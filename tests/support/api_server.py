@@ -1,4 +1,4 @@
-"""A scripted Kubernetes API server on a real socket: lists and watches, and whatever goes wrong.
+"""A scripted Kubernetes API server on a real socket: lists, watches, writes, and what goes wrong.
 
 It keeps collections by path, with one version that grows with every change, and a history from
 which a watch goes on. A fault is an async function that answers one request in the server's place.
@@ -12,12 +12,12 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
+from support.api_store import ApiStore, split_path
 from support.eventually import eventually
 
 MODELS = "/apis/serving.pumas.dev/v1alpha1/servedmodels"
@@ -32,6 +32,10 @@ class Asked:
     query: dict[str, str]
     token: str
     at: float
+    method: str = "GET"
+    body: Any = None
+    """Parsed; None when there was none."""
+    content_type: str = ""
 
     @property
     def watches(self) -> bool:
@@ -55,16 +59,18 @@ class ScriptedApiServer:
     asked: list[Asked] = field(default_factory=list)
     page: int = 500
     """Objects a page, if the caller's limit is not lower."""
-    faults: deque[tuple[str, bool, Fault]] = field(default_factory=deque)
-    """What answers the next listing or watch of a path."""
+    faults: deque[tuple[str, bool, str, Fault]] = field(default_factory=deque)
+    """What answers the next listing or watch or write of a path."""
     port: int = 0
-    version: int = 100
+    store: ApiStore = field(default_factory=ApiStore)
     loop: asyncio.AbstractEventLoop = field(init=False)
     """Where it serves."""
-    _objects: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     _history: list[tuple[int, str, bytes]] = field(default_factory=list)
     _forgotten: int = 0
     _watches: list[_Watch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store.changed = self._happen
 
     @property
     def url(self) -> str:
@@ -75,7 +81,7 @@ class ScriptedApiServer:
         """Serve while the block lasts; on the same port when it is entered again."""
         self.loop = asyncio.get_running_loop()
         app = web.Application()
-        app.router.add_get("/{path:.*}", self._answer)
+        app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, shutdown_timeout=0.01)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True)
@@ -92,26 +98,20 @@ class ScriptedApiServer:
 
     def put(self, path: str, body: dict[str, Any]) -> None:
         """Make or replace an object."""
-        body = deepcopy(body)
-        known = self._objects.setdefault(path, {})
-        uid = body["metadata"]["uid"]
-        self._happen(path, "MODIFIED" if uid in known else "ADDED", body)
-        known[uid] = body
+        self.store.put(path, body)
 
     def delete(self, path: str, body: dict[str, Any]) -> None:
         """Remove an object."""
-        self._happen(path, "DELETED", self._objects[path].pop(body["metadata"]["uid"]))
+        self.store.remove(path, body["metadata"]["uid"])
 
     def _happen(self, path: str, kind: str, body: dict[str, Any]) -> None:
-        self.version += 1
-        body["metadata"]["resourceVersion"] = str(self.version)
         line = _line(kind, body)
-        self._history.append((self.version, path, line))
+        self._history.append((self.store.version, path, line))
         self.send(path, line)
 
     def compact(self) -> None:
         """Forget what happened: a watch can go on from now only."""
-        self._forgotten = self.version
+        self._forgotten = self.store.version
         self._history.clear()
 
     # What comes over the watches that are open
@@ -123,8 +123,10 @@ class ScriptedApiServer:
 
     def bookmark(self, path: str) -> None:
         """Say how far a watch is. What happened elsewhere has moved the version on."""
-        self.version += 1
-        self.send(path, _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}}))
+        self.store.version += 1
+        self.send(
+            path, _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.store.version)}})
+        )
 
     def expire(self, path: str) -> None:
         """End a watch with the error event of a version that is gone."""
@@ -161,26 +163,47 @@ class ScriptedApiServer:
         """Watches that were asked for."""
         return [a for a in self.asked if a.path == path and a.watches]
 
-    def fail(self, path: str, fault: Fault, *, watch: bool = False) -> None:
-        """Let a fault answer the next listing, or watch."""
-        self.faults.append((path, watch, fault))
+    def fail(self, path: str, fault: Fault, *, watch: bool = False, method: str = "GET") -> None:
+        """Let a fault answer the next listing, or watch, or request of another method."""
+        self.faults.append((path, watch, method, fault))
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         now = asyncio.get_running_loop().time()
         token = request.headers.get("Authorization", "")
-        asked = Asked(request.path, dict(request.query), token, now)
+        raw = await request.read()
+        asked = Asked(request.path, dict(request.query), token, now, request.method)
+        asked.body, asked.content_type = json.loads(raw) if raw else None, request.content_type
         self.asked.append(asked)
         for fault in self.faults:
-            if fault[:2] == (asked.path, asked.watches):
+            if fault[:3] == (asked.path, asked.watches, asked.method):
                 self.faults.remove(fault)
-                return await fault[2](request)
-        return await (self._watch if asked.watches else self._list)(request)
+                return await fault[3](request)
+        return await self.carry_out(request)
+
+    async def carry_out(self, request: web.Request) -> web.StreamResponse:
+        """What the request asks for."""
+        _, name, _ = split_path(request.path)
+        if request.method == "GET" and not name:
+            watches = request.query.get("watch") == "true"
+            return await (self._watch if watches else self._list)(request)
+        raw = await request.read()
+        status, body = self.store.do(request.method, request.path, raw, request.content_type)
+        return web.json_response(body, status=status)
+
+    def and_then(self, fault: Fault) -> Fault:
+        """Do what was asked, and answer something else."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            await self.carry_out(request)
+            return await fault(request)
+
+        return answer
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
         limit = min(self.page, int(request.query.get("limit", "500")))
-        items = list(self._objects.get(request.path, {}).values())
-        metadata = {"resourceVersion": str(self.version)}
+        items = self.store.listed(request.path, request.query.get("labelSelector", ""))
+        metadata = {"resourceVersion": str(self.store.version)}
         if start + limit < len(items):
             metadata["continue"] = str(start + limit)
         return web.json_response({"metadata": metadata, "items": items[start : start + limit]})
@@ -220,11 +243,12 @@ def _abort(request: web.Request) -> None:
 # Faults
 
 
-def refuse(status: int) -> Fault:
+def refuse(status: int, reason: str = "") -> Fault:
     """An answer of that status."""
+    told = {"kind": "Status", "code": status} | ({"reason": reason} if reason else {})
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        return web.json_response({"kind": "Status", "code": status}, status=status)
+        return web.json_response(told, status=status)
 
     return answer
 

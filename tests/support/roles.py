@@ -36,7 +36,15 @@ OPERATOR_AT_HOME: Grants = {
 }
 ROUTER: Grants = {
     ("serving.pumas.dev", "servedmodels", READ),
+    # On the version that it has seen, and nothing else of a model.
+    ("serving.pumas.dev", "servedmodels/scale", "patch"),
     ("discovery.k8s.io", "endpointslices", READ),
+}
+#: Demand: merged into what is there, or made.
+ROUTER_AT_HOME: Grants = {("coordination.k8s.io", "leases", "create patch")}
+#: Where models are managed by requests, it keeps the records of these beside it.
+ROUTER_THAT_MANAGES: Grants = {
+    ("coordination.k8s.io", "leases", "get list create update patch delete")
 }
 #: The Job that installs the chart's profiles: no other part of the release writes them.
 PROFILES: Grants = {("serving.pumas.dev", "servingprofiles", "list create patch delete")}

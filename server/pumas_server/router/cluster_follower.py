@@ -19,7 +19,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 import aiohttp
 from kubernetes.aio.config import ConfigException
 
-from pumas_server.router.cluster_access import AnswerRefused, ClusterAccess
+from pumas_server.router.cluster_access import ClusterAccess
+from pumas_server.router.cluster_answers import AnswerRefused
 
 _log = logging.getLogger(__name__)
 

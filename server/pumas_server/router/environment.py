@@ -14,7 +14,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SHOWN_CHARACTERS = 64
 
 #: Decided and not built yet. Ignored, they would promise what is not done.
-_NOT_BUILT = ("PUMAS_IMAGE_PERMITS", "PUMAS_TOKENS_FILE", "PUMAS_MODEL_MANAGEMENT")
+_NOT_BUILT = ("PUMAS_IMAGE_PERMITS", "PUMAS_TOKENS_FILE")
 
 
 class EnvironmentFault(Exception):
@@ -25,11 +25,17 @@ class EnvironmentFault(Exception):
 class RouterEnvironment:
     """One router's place and settings."""
 
+    namespace: str
+    """Its own, where it keeps its Leases."""
+    identity: str
+    """What tells it from other routers: its pod's name."""
     port: int
     watched: tuple[str, ...]
     """Namespaces whose models are served; empty: all."""
     key_secret_file: Path
     """What engine keys are derived from."""
+    model_management: bool
+    """Whether callers may load and unload models."""
     settings: RouterSettings
 
 
@@ -43,12 +49,13 @@ def read_environment(environ: Mapping[str, str]) -> RouterEnvironment:
         raise EnvironmentFault(
             f"PUMAS_ACCESS is {_shown(access)}; this release knows `none` alone."
         )
-    if not (secret := environ.get("PUMAS_KEY_SECRET_FILE")):
-        raise EnvironmentFault("PUMAS_KEY_SECRET_FILE is not set; the chart sets it.")
     return RouterEnvironment(
+        namespace=_namespace(_required(environ, "PUMAS_NAMESPACE", "the chart"), "PUMAS_NAMESPACE"),
+        identity=_required(environ, "HOSTNAME", "Kubernetes"),
         port=_whole(environ, "PUMAS_PORT", 8080, 1, 65_535),
         watched=_namespaces(environ, "PUMAS_WATCH_NAMESPACES"),
-        key_secret_file=Path(secret),
+        key_secret_file=Path(_required(environ, "PUMAS_KEY_SECRET_FILE", "the chart")),
+        model_management=_yes(environ, "PUMAS_MODEL_MANAGEMENT", default=False),
         settings=RouterSettings(
             max_in_flight=_whole(
                 environ, "PUMAS_MAX_IN_FLIGHT", _DEFAULTS.max_in_flight, 1, 1_000_000
@@ -65,6 +72,24 @@ def read_environment(environ: Mapping[str, str]) -> RouterEnvironment:
             drain_seconds=_seconds(environ, "PUMAS_DRAIN_SECONDS", _DEFAULTS.drain_seconds, 86_400),
         ),
     )
+
+
+def _required(environ: Mapping[str, str], name: str, whoever: str) -> str:
+    if not (value := environ.get(name)):
+        raise EnvironmentFault(f"{name} is not set; {whoever} sets it.")
+    return value
+
+
+def _yes(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
+    match environ.get(name):
+        case None | "":
+            return default
+        case "true":
+            return True
+        case "false":
+            return False
+        case text:
+            raise EnvironmentFault(f"{name} is {_shown(text)}, and neither `true` nor `false`.")
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
@@ -90,14 +115,16 @@ def _seconds(environ: Mapping[str, str], name: str, default: float, most: int) -
 
 def _namespaces(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
     names = [part.strip() for part in environ.get(name, "").split(",")]
-    found = tuple(dict.fromkeys(part for part in names if part))
-    for each in found:
-        if not _NAMESPACE.fullmatch(each):
-            raise EnvironmentFault(
-                f"{name} holds {_shown(each)}, and a namespace's name is at most 63 characters "
-                "of a-z, 0-9 and `-`."
-            )
-    return found
+    return tuple(dict.fromkeys(_namespace(part, name) for part in names if part))
+
+
+def _namespace(text: str, name: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise EnvironmentFault(
+            f"{name} holds {_shown(text)}, and a namespace's name is at most 63 characters "
+            "of a-z, 0-9 and `-`."
+        )
+    return text
 
 
 def _shown(text: str) -> str:

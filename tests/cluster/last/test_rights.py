@@ -9,9 +9,9 @@ import pytest
 
 from support import audit_log
 from support.release import Release
-from support.roles import OPERATOR, OPERATOR_AT_HOME, ROUTER
+from support.roles import OPERATOR, OPERATOR_AT_HOME, ROUTER, ROUTER_AT_HOME
 
-GRANTED = {"operator": OPERATOR | OPERATOR_AT_HOME, "router": ROUTER}
+GRANTED = {"operator": OPERATOR | OPERATOR_AT_HOME, "router": ROUTER | ROUTER_AT_HOME}
 
 
 @pytest.mark.own_cluster

@@ -56,7 +56,7 @@ async def test_a_watch_that_ends_goes_on_from_the_last_version(server: ScriptedA
         await followed.until_watching()
         server.put(MODELS, B)
         await followed.until_names("a", "b")
-        last = server.version
+        last = server.store.version
         server.end(MODELS)
         await eventually(lambda: len(server.watches(MODELS)) == 2, "a second watch")
         assert server.watches(MODELS)[-1].query["resourceVersion"] == str(last)
@@ -69,7 +69,7 @@ async def test_a_bookmark_is_where_a_watch_goes_on(server: ScriptedApiServer) ->
     async with following(server) as followed:
         await followed.until_watching()
         server.bookmark(MODELS)
-        last = server.version
+        last = server.store.version
         server.compact()
         server.end(MODELS)
         await eventually(lambda: len(server.watches(MODELS)) == 2, "a second watch")
@@ -87,7 +87,7 @@ async def test_a_broken_watch_goes_on_after_what_it_brought(server: ScriptedApiS
         server.delete(MODELS, B)
         server.put(MODELS, model_object("c"))
         await followed.until_names("a", "c")
-        last, told = server.version, len(followed.told)
+        last, told = server.store.version, len(followed.told)
         await server.cut(MODELS)
         await eventually(lambda: len(server.watches(MODELS)) == 2, "a second watch")
         assert server.watches(MODELS)[-1].query["resourceVersion"] == str(last)
@@ -138,7 +138,7 @@ async def test_a_version_that_is_gone_means_a_new_listing(
         if by == "event":
             server.expire(MODELS)
         else:
-            server.version += 1
+            server.store.version += 1
             server.compact()
             server.end(MODELS)
         await eventually(lambda: not server.faults, "half of it is listed")

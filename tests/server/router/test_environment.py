@@ -10,12 +10,18 @@ import pytest
 from pumas_server.router.environment import EnvironmentFault, read_environment
 from pumas_server.router.settings import RouterSettings
 
-LEAST = {"PUMAS_KEY_SECRET_FILE": "/somewhere/key"}
+LEAST = {
+    "PUMAS_KEY_SECRET_FILE": "/somewhere/key",
+    "PUMAS_NAMESPACE": "pumas-system",
+    "HOSTNAME": "pumas-router-7d9f-abcde",
+}
 
 
 def test_what_is_not_said_has_its_default() -> None:
     read = read_environment(LEAST)
     assert (read.port, read.watched) == (8080, ())
+    assert (read.namespace, read.identity) == ("pumas-system", "pumas-router-7d9f-abcde")
+    assert read.model_management is False
     assert read.key_secret_file == Path("/somewhere/key")
     assert read.settings == RouterSettings()
     empty = dict.fromkeys(("PUMAS_PORT", "PUMAS_ACCESS", "PUMAS_MODEL_MANAGEMENT"), "")
@@ -34,9 +40,13 @@ def test_everything_can_be_said() -> None:
             "PUMAS_BUFFER_BYTES": "1048576",
             "PUMAS_PROPAGATION_SECONDS": "0",
             "PUMAS_DRAIN_SECONDS": "2.5",
+            "PUMAS_MODEL_MANAGEMENT": "true",
         }
     )
     assert (read.port, read.watched) == (9000, ("a", "b-c"))
+    assert read.model_management is True
+    no = LEAST | {"PUMAS_MODEL_MANAGEMENT": "false"}
+    assert read_environment(no).model_management is False
     assert read.settings == RouterSettings(
         max_in_flight=7,
         external_in_flight=8,
@@ -75,7 +85,13 @@ def test_everything_can_be_said() -> None:
         ("PUMAS_ACCESS", "kubernetes", "`none` alone"),
         ("PUMAS_IMAGE_PERMITS", "2", "no such setting"),
         ("PUMAS_TOKENS_FILE", "/t", "no such setting"),
-        ("PUMAS_MODEL_MANAGEMENT", "false", "no such setting"),
+        ("PUMAS_MODEL_MANAGEMENT", "yes", "`true` nor `false`"),
+        ("PUMAS_MODEL_MANAGEMENT", "True", "`true` nor `false`"),
+        ("PUMAS_MODEL_MANAGEMENT", "true ", "`true` nor `false`"),
+        ("PUMAS_NAMESPACE", "", "is not set"),
+        ("PUMAS_NAMESPACE", "a,b", "63 characters"),
+        ("PUMAS_NAMESPACE", "../kube-system", "63 characters"),
+        ("HOSTNAME", "", "is not set"),
         ("PUMAS_KEY_SECRET_FILE", "", "is not set"),
     ],
 )
