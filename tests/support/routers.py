@@ -18,6 +18,8 @@ from pumas_crds.served_model import ServedModel
 from pumas_server.router.app import Router
 from pumas_server.router.catalog import Catalog
 from pumas_server.router.listener import listen
+from pumas_server.router.lmsp.load_control import LoadControl
+from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.server import serving
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint, ModelRecord
@@ -137,11 +139,15 @@ class RunningRouter:
 
 @asynccontextmanager
 async def running_router(
-    *records: ModelRecord, settings: RouterSettings = TEST_SETTINGS, ready: bool = True
+    *records: ModelRecord,
+    settings: RouterSettings = TEST_SETTINGS,
+    ready: bool = True,
+    load_control: LoadControl | None = None,
+    keyed: RequestRecords | None = None,
 ) -> AsyncIterator[RunningRouter]:
     """Serve records; with `ready`, from when every one of them can be called."""
     source = FixedSource(*records)
-    router = Router(source, settings)
+    router = Router(source, settings, load_control=load_control, records=keyed)
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     async with (

@@ -21,3 +21,5 @@ class RouterSettings:
     """How long a stopping router still accepts, so that everybody has seen it go."""
     drain_seconds: float = 10.0
     """How long admitted calls may finish when the router stops."""
+    problem_pages: str = "/lmsp/v1/problems/"
+    """What the `type` of a problem begins with; an absolute URL where clients collect them."""

@@ -1,0 +1,30 @@
+"""Where the catalogue's routes are. Pure."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from pumas_server.router.lmsp.actions import Action
+
+#: What the document describes stands below this.
+ROOT = "/lmsp/"
+MODELS = f"{ROOT}v1/models"
+PROBLEM_PAGE = f"{ROOT}v1/problems/{{code}}"
+
+_ACTED_ON = re.compile(rf"{MODELS}/.*/({'|'.join(Action)})", re.DOTALL)
+
+
+def model_path(model_id: str) -> str:
+    """The path of one model: its id is one segment."""
+    return f"{MODELS}/{quote(model_id, safe=':@+')}"
+
+
+def allowed_methods(path: str, found: str, *, managed: bool) -> str:
+    """What `Allow` says of a path, where the framework has `found` the methods of one route.
+
+    The path of an action is also one that a model may have, whose id ends alike.
+    """
+    if not _ACTED_ON.fullmatch(path):
+        return found
+    return "GET, HEAD, POST" if managed else "GET, HEAD"
