@@ -26,5 +26,5 @@ def allowed_methods(path: str, found: str, *, managed: bool) -> str:
     The path of an action is also one that a model may have, whose id ends alike.
     """
     if not _ACTED_ON.fullmatch(path):
-        return found
+        return ", ".join(sorted(found.split(", ")))
     return "GET, HEAD, POST" if managed else "GET, HEAD"

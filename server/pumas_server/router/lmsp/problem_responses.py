@@ -40,12 +40,17 @@ class ProblemResponses:
 
     def of_framework(self, request: Request, error: HTTPException) -> Response:
         """The answer where no route of ours was reached."""
-        if error.status_code == 405:
-            found = (error.headers or {}).get("Allow", "")
-            allowed = allowed_methods(request.scope["path"], found, managed=self._managed)
-            detail = f"this route takes {allowed}"
-            return self.of(ProblemError(ProblemCode.METHOD_NOT_ALLOWED, detail), Allow=allowed)
-        return self.of(ProblemError(ProblemCode.NOT_FOUND, "there is no such route"))
+        match error.status_code:
+            case 404:
+                return self.of(ProblemError(ProblemCode.NOT_FOUND, "there is no such route"))
+            case 405:
+                found = (error.headers or {}).get("Allow", "")
+                allowed = allowed_methods(request.scope["path"], found, managed=self._managed)
+                detail = f"this route takes {allowed}"
+                problem = ProblemError(ProblemCode.METHOD_NOT_ALLOWED, detail)
+                return self.of(problem, Allow=allowed)
+            case _:
+                return self.of(ProblemError(ProblemCode.INVALID_REQUEST, str(error.detail)))
 
     def of_fault(self) -> Response:
         """The answer when the router itself failed."""
