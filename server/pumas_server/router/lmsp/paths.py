@@ -23,8 +23,9 @@ def model_path(model_id: str) -> str:
 def allowed_methods(path: str, found: str, *, managed: bool) -> str:
     """What `Allow` says of a path, where the framework has `found` the methods of one route.
 
-    The path of an action is also one that a model may have, whose id ends alike.
+    Where models are not managed an action's path is but one that a model might have, whose id ends
+    alike.
     """
-    if not _ACTED_ON.fullmatch(path):
-        return ", ".join(sorted(found.split(", ")))
-    return "GET, HEAD, POST" if managed else "GET, HEAD"
+    if not managed and _ACTED_ON.fullmatch(path):
+        return "GET, HEAD"
+    return ", ".join(sorted(found.split(", ")))

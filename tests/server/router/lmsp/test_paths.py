@@ -33,16 +33,14 @@ def test_a_path_is_read_back(model_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "managed", "allowed"),
+    ("path", "found", "managed", "allowed"),
     [
-        (MODELS, True, "GET, HEAD"),
-        (f"{MODELS}/a", True, "GET, HEAD"),
-        (f"{MODELS}/load", True, "GET, HEAD"),
-        (f"{MODELS}/a/load", True, "GET, HEAD, POST"),
-        (f"{MODELS}/a/b/unload", True, "GET, HEAD, POST"),
-        (f"{MODELS}/a/reload", True, "GET, HEAD"),
-        (f"{MODELS}/a/load", False, "GET, HEAD"),
+        (MODELS, "HEAD, GET", True, "GET, HEAD"),
+        (f"{MODELS}/a/load", "POST", True, "POST"),
+        (f"{MODELS}/a/b/unload", "POST", False, "GET, HEAD"),
+        (f"{MODELS}/a\nb/load", "POST", False, "GET, HEAD"),
+        (f"{MODELS}/load", "GET, HEAD", False, "GET, HEAD"),
     ],
 )
-def test_allowed_methods(path: str, managed: bool, allowed: str) -> None:
-    assert allowed_methods(path, "HEAD, GET", managed=managed) == allowed
+def test_allowed_methods(path: str, found: str, managed: bool, allowed: str) -> None:
+    assert allowed_methods(path, found, managed=managed) == allowed
