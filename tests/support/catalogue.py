@@ -196,7 +196,7 @@ class RunningCatalogue:
 
     async def get(self, path: str = BASE, **headers: str | list[str]) -> Told:
         """GET."""
-        return await self.ask("GET", path, **headers)
+        return await self.ask("GET", path, b"", **headers)
 
     async def post(self, path: str, body: bytes = b"", **headers: str | list[str]) -> Told:
         """POST."""
