@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pumas_server.router.lmsp.problems import PAGES
+
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
@@ -21,5 +23,5 @@ class RouterSettings:
     """How long a stopping router still accepts, so that everybody has seen it go."""
     drain_seconds: float = 10.0
     """How long admitted calls may finish when the router stops."""
-    problem_pages: str = "/lmsp/v1/problems/"
+    problem_pages: str = PAGES
     """What the `type` of a problem begins with; an absolute URL where clients collect them."""

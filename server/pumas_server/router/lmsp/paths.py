@@ -6,11 +6,12 @@ import re
 from urllib.parse import quote
 
 from pumas_server.router.lmsp.actions import Action
+from pumas_server.router.lmsp.problems import PAGES
 
 #: What the document describes stands below this.
 ROOT = "/lmsp/"
 MODELS = f"{ROOT}v1/models"
-PROBLEM_PAGE = f"{ROOT}v1/problems/{{code}}"
+PROBLEM_PAGE = f"{PAGES}{{code}}"
 
 _ACTED_ON = re.compile(rf"{MODELS}/.*/({'|'.join(Action)})", re.DOTALL)
 
