@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
 from pumas_local.manifest_files import ManifestError, Manifests, read_manifests
 from pumas_local.node import Node
-from pumas_server.router.listener import listen
+from pumas_server.router.listener import is_loopback, listen
 from pumas_server.router.stop_signals import stop_signals
 
 if TYPE_CHECKING:
@@ -134,7 +134,12 @@ async def _route(
     terminal = Terminal()
     router = Router(
         node.source,
-        RouterSettings(max_in_flight=options.max_in_flight, propagation_seconds=0),
+        RouterSettings(
+            max_in_flight=options.max_in_flight,
+            propagation_seconds=0,
+            # Whoever can reach it is this machine's own user.
+            model_management=is_loopback(options.host),
+        ),
         node,
     )
     url = _url(options.host, listener.getsockname()[1])

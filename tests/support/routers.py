@@ -18,6 +18,8 @@ from pumas_crds.served_model import ServedModel
 from pumas_server.router.app import Router
 from pumas_server.router.catalog import Catalog
 from pumas_server.router.listener import listen
+from pumas_server.router.lmsp.load_control import LoadControl
+from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.server import serving
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint, ModelRecord
@@ -143,11 +145,13 @@ async def running_router(
     ready: bool = True,
     source: FixedSource | None = None,
     steering: Steering = NO_STEERING,
+    load_control: LoadControl | None = None,
+    keyed: RequestRecords | None = None,
 ) -> AsyncIterator[RunningRouter]:
     """Serve records; with `ready`, from when every one of them can be called."""
     source = source or FixedSource()
     source.put(*records)
-    router = Router(source, settings, steering)
+    router = Router(source, settings, steering, load_control=load_control, records=keyed)
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     async with (

@@ -12,8 +12,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from pumas_server.router.environment import (
     EnvironmentFault,
@@ -21,6 +22,9 @@ from pumas_server.router.environment import (
     read_environment,
 )
 from pumas_server.router.listener import listen_everywhere
+
+if TYPE_CHECKING:
+    from pumas_server.router.lmsp.lease_records import LeaseRecords
 
 #: After a second signal, as a shell says it of a process that SIGTERM ended.
 _IMPATIENT = 128 + signal.SIGTERM
@@ -71,6 +75,8 @@ async def _serve(environment: RouterEnvironment, secret: bytes, listener: socket
     from pumas_server.router.app import Router
     from pumas_server.router.cluster_access import NoCluster, cluster_access, load_configuration
     from pumas_server.router.cluster_source import ClusterSource
+    from pumas_server.router.cluster_steering import ClusterSteering
+    from pumas_server.router.lmsp.lease_records import LeaseRecords
     from pumas_server.router.server import serving
     from pumas_server.router.stop_signals import stop_signals
     from pumas_server.telemetry import configure_logging
@@ -84,9 +90,28 @@ async def _serve(environment: RouterEnvironment, secret: bytes, listener: socket
             return _complain(str(error), 1)
         async with cluster_access(configuration) as access:
             source = ClusterSource(access, environment.watched, secret)
-            async with serving(Router(source, environment.settings), listener):
+            steering = ClusterSteering(access, environment.namespace, environment.identity)
+            managed = environment.settings.model_management
+            records = LeaseRecords(access, environment.namespace) if managed else None
+            router = Router(source, environment.settings, steering, records=records)
+            async with serving(router, listener), _collecting(records):
                 await stop.wait()
     return 0
+
+
+@asynccontextmanager
+async def _collecting(records: LeaseRecords | None) -> AsyncIterator[None]:
+    """While the block lasts, records that are nobody's any more are deleted."""
+    from pumas_server.router.background import start
+    from pumas_server.router.lmsp.collection import collect_for_ever
+
+    tasks = [] if records is None else [start(collect_for_ever(records), "collect-records")]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -25,6 +25,13 @@ from pumas_server.router.contract_api import ContractApi
 from pumas_server.router.demand import Demand
 from pumas_server.router.discovery_api import discovery_routes
 from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.lmsp.api import lmsp_routes
+from pumas_server.router.lmsp.load_control import LoadControl
+from pumas_server.router.lmsp.paths import ROOT as LMSP_ROOT
+from pumas_server.router.lmsp.problem_responses import ProblemResponses
+from pumas_server.router.lmsp.problems import ProblemError
+from pumas_server.router.lmsp.request_records import RequestRecords
+from pumas_server.router.loading import Loading
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_api import REFUSED_HEADERS, ROUTES, OpenAiApi, openai_error
@@ -38,12 +45,23 @@ from pumas_server.router.workers import Workers
 
 _log = logging.getLogger(__name__)
 
+_FAILED = openai_error(500, "internal_error", "the router failed; its log says how")
+
 
 class Router:
-    """One router process: an ASGI app with `stop`, `shutdown` and a readiness of its own."""
+    """One router process: an ASGI app with `stop`, `shutdown` and a readiness of its own.
+
+    Without `records` it keeps those of keyed requests in its memory.
+    """
 
     def __init__(
-        self, source: ModelSource, settings: RouterSettings, steering: Steering = NO_STEERING
+        self,
+        source: ModelSource,
+        settings: RouterSettings,
+        steering: Steering = NO_STEERING,
+        *,
+        load_control: LoadControl | None = None,
+        records: RequestRecords | None = None,
     ) -> None:
         self.settings = settings
         self.sessions = Sessions()
@@ -56,6 +74,8 @@ class Router:
         self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers)
         self.steering = steering
         self.demand = Demand(self.sessions, self._find, steering)
+        if settings.model_management and load_control is None:
+            load_control = Loading(self.workers, steering)
         self.activator = Activator(self.workers, steering, self.demand, settings.max_held)
         shared = (
             *(self.workers, exchanges, self.sessions, self.budget, self.metrics),
@@ -64,14 +84,15 @@ class Router:
         self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {
             path: OpenAiApi(path, *shared) for path in ROUTES
         }
-        self._cold = self._build_cold()
+        self._problems = ProblemResponses(settings.problem_pages, managed=load_control is not None)
+        self._cold = self._build_cold(load_control, records)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI entry."""
-        hot = self._hot.get(scope["path"]) if scope["type"] == "http" else None
-        if hot is None or scope["method"] != "POST":
+        if scope["type"] != "http":
             await self._cold(scope, receive, send)
             return
+        hot = self._hot.get(scope["path"]) if scope["method"] == "POST" else None
         started = False
 
         async def watched(message: Message) -> None:
@@ -80,7 +101,7 @@ class Router:
             await send(message)
 
         try:
-            await hot(scope, receive, watched)
+            await (hot or self._cold)(scope, receive, watched)
         except Exception:
             # A fault of ours: the trace goes to our log, the caller gets a sentence.
             _log.exception("a request failed inside the router")
@@ -117,10 +138,15 @@ class Router:
         self.accepting = False
         self.sessions.shutdown()
 
-    def _build_cold(self) -> FastAPI:
+    def _build_cold(
+        self, load_control: LoadControl | None, records: RequestRecords | None
+    ) -> FastAPI:
         app = FastAPI(title="Pumas Serving", openapi_url=None, redirect_slashes=False)
         app.include_router(
             discovery_routes(self.workers, build_openapi(version(DISTRIBUTION), ROUTES))
+        )
+        app.include_router(
+            lmsp_routes(self.workers, load_control, records, self.settings.problem_pages)
         )
         for path, hot in self._hot.items():
             # Known to the framework only so that other methods are answered 405 with Allow.
@@ -147,9 +173,25 @@ class Router:
 
         @app.exception_handler(HTTPException)
         async def refused(request: Request, error: HTTPException) -> Response:
+            if _of_lmsp(request):
+                return self._problems.of_framework(request, error)
             return _refused(request, error)
 
+        @app.exception_handler(ProblemError)
+        async def problem(request: Request, error: ProblemError) -> Response:
+            return self._problems.of(error)
+
+        @app.exception_handler(Exception)
+        async def failed(request: Request, error: Exception) -> Response:
+            # Raised again by the framework when this is sent, and logged by `__call__`.
+            return self._problems.of_fault() if _of_lmsp(request) else _failed()
+
         return app
+
+
+def _of_lmsp(request: Request) -> bool:
+    path: str = request.scope["path"]
+    return path.startswith(LMSP_ROOT)
 
 
 def _refused(request: Request, error: HTTPException) -> Response:
@@ -167,8 +209,12 @@ def _refused(request: Request, error: HTTPException) -> Response:
     return Response(body, error.status_code, headers, media_type="application/json")
 
 
+def _failed() -> Response:
+    """500 in the OpenAI shape, of a route that has no effect."""
+    return Response(_FAILED, 500, REFUSED_HEADERS, media_type="application/json")
+
+
 async def _send_internal_error(send: Send) -> None:
-    body = openai_error(500, "internal_error", "the router failed; its log says how")
     # How far the call had come is not known here: nobody is told that it had no effect.
     honesty = [(b"x-pumas-outcome", b"unknown"), (b"x-should-retry", b"false")]
-    await send_whole(send, 500, body, [JSON_HEADER, *honesty])
+    await send_whole(send, 500, _FAILED, [JSON_HEADER, *honesty])

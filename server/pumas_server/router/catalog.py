@@ -249,7 +249,7 @@ def build_catalog(
     external_in_flight: int,
 ) -> Catalog:
     """The catalogue of what is known now. Losers of a duplicate identity are not listed."""
-    listed = [r for r in records if not _lost(r.model)]
+    listed = [r for r in records if not lost(r.model)]
     count: dict[str, int] = defaultdict(int)
     for record in listed:
         count[record.model.alias] += 1
@@ -261,7 +261,8 @@ def build_catalog(
     )
 
 
-def _lost(model: ServedModel) -> bool:
+def lost(model: ServedModel) -> bool:
+    """Whether another model has its identity: it is in no list."""
     error = model.status.error
     return error is not None and error.reason is Reason.DUPLICATE_IDENTITY
 

@@ -34,8 +34,6 @@ class RouterEnvironment:
     """Namespaces whose models are served; empty: all."""
     key_secret_file: Path
     """What engine keys are derived from."""
-    model_management: bool
-    """Whether callers may load and unload models."""
     settings: RouterSettings
 
 
@@ -55,8 +53,8 @@ def read_environment(environ: Mapping[str, str]) -> RouterEnvironment:
         port=_whole(environ, "PUMAS_PORT", 8080, 1, 65_535),
         watched=_namespaces(environ, "PUMAS_WATCH_NAMESPACES"),
         key_secret_file=Path(_required(environ, "PUMAS_KEY_SECRET_FILE", "the chart")),
-        model_management=_yes(environ, "PUMAS_MODEL_MANAGEMENT", default=False),
         settings=RouterSettings(
+            model_management=_yes(environ, "PUMAS_MODEL_MANAGEMENT", default=False),
             max_in_flight=_whole(
                 environ, "PUMAS_MAX_IN_FLIGHT", _DEFAULTS.max_in_flight, 1, 1_000_000
             ),

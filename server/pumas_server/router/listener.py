@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from ipaddress import ip_address
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -38,3 +39,11 @@ def listen_everywhere(port: int) -> socket.socket:
         if error.errno not in _NO_IPV6:
             raise
     return listen("0.0.0.0", port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address. Of names, `localhost` alone is known to be."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

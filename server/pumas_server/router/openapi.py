@@ -7,7 +7,6 @@ that the application really has and against what they really answer, both ways.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 from pydantic_core import core_schema
@@ -25,13 +24,13 @@ from pumas_server.router.answer_bodies import (
     OperationResult,
     StreamRecord,
 )
-
-Json = dict[str, Any]
-
-_REF = "#/components/schemas/{model}"
+from pumas_server.router.lmsp.openapi import TYPES as CATALOGUE_TYPES
+from pumas_server.router.lmsp.openapi import catalogue_paths
+from pumas_server.router.openapi_parts import REF, Json, get_and_head, parameter, schema_of
 
 _ABOUT = (
-    "Typed model operations (contract version 1), the OpenAI routes, and discovery. Request"
+    "Typed model operations (contract version 1), the OpenAI routes, discovery, and a model"
+    " catalogue (section 5 of LMSP 1.0, whose errors are problems of RFC 9457). Request"
     " bodies are JSON whatever their Content-Type says, and closed: an unknown field is refused."
     " Answers are open: ignore fields and values that you do not know. JSON Schema cannot say all"
     " that is refused: duplicate fields, integers written as 1.0, nesting over 128, a model's name"
@@ -61,6 +60,7 @@ _TYPES: tuple[tuple[type, JsonSchemaMode], ...] = (
     (OpenAiModels, "serialization"),
     (ServedModels, "serialization"),
     (Capabilities, "serialization"),
+    *((answer, "serialization") for answer in CATALOGUE_TYPES),
 )
 
 #: Statuses of a contract operation: those of the codes, and success.
@@ -115,7 +115,7 @@ _STREAM_EVENT: Json = {
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": {"$ref": _REF.format(model="StreamRecord")},
+            "contentSchema": {"$ref": REF.format(model="StreamRecord")},
         },
     },
 }
@@ -123,7 +123,7 @@ _STREAM_EVENT: Json = {
 
 def build_openapi(version: str, forwarded: Iterable[str]) -> Json:
     """The document, for these forwarded routes."""
-    _, schemas = models_json_schema(_TYPES, ref_template=_REF, schema_generator=_Schemas)
+    _, schemas = models_json_schema(_TYPES, ref_template=REF, schema_generator=_Schemas)
     paths: Json = {
         "/v1/model-operations": {"post": _operations()},
         "/v1/served-models": _read("Every served model", {200: "ServedModels"}),
@@ -131,21 +131,22 @@ def build_openapi(version: str, forwarded: Iterable[str]) -> Json:
             "What one model offers",
             {200: "Capabilities"} | dict.fromkeys(CAPABILITIES_STATUSES - {200}, "ErrorBody"),
             [
-                _parameter("model", "query", {"minLength": 1}, required=True),
-                _parameter("profile", "query", {"pattern": f"[^{BLANKS}]"}),
+                parameter("model", "query", {"minLength": 1}, required=True),
+                parameter("profile", "query", {"pattern": f"[^{BLANKS}]"}),
             ],
         ),
         "/v1/models": _read("Loaded models, as OpenAI clients expect them", {200: "OpenAiModels"}),
         "/v1/models/{model_id}": _read(
             "One loaded model",
             {200: "OpenAiModel", 404: "OpenAiError"},
-            [_parameter("model_id", "path", {"minLength": 1}, required=True)],
+            [parameter("model_id", "path", {"minLength": 1}, required=True)],
         ),
         "/healthz": _text("The process answers", {200: "Success"}),
         "/readyz": _text("Calls may be sent here", {200: "Success", 503: "The router stops"}),
         "/metrics": _text("Counters and levels for Prometheus", {200: "Success"}),
         "/openapi.json": _read("This document", {200: None}),
     }
+    paths |= catalogue_paths()
     paths |= {path: {"post": _forwarded(path)} for path in forwarded}
     return {
         "openapi": "3.1.0",
@@ -163,7 +164,7 @@ def _operations() -> Json:
     success["content"]["text/event-stream"] = {"schema": _STREAM_EVENT}
     return {
         "summary": "One typed operation, finite or streamed",
-        "requestBody": {"required": True, "content": {"application/json": _schema("Operation")}},
+        "requestBody": {"required": True, "content": {"application/json": schema_of("Operation")}},
         "responses": {"200": success, **responses},
     }
 
@@ -201,7 +202,7 @@ def _read(
 ) -> Json:
     """GET and HEAD of a route that answers JSON."""
     responses = {str(status): _response(status, bodies[status]) for status in sorted(bodies)}
-    return _get_and_head(summary, responses, parameters)
+    return get_and_head(summary, responses, parameters)
 
 
 def _text(summary: str, statuses: Mapping[int, str]) -> Json:
@@ -211,20 +212,11 @@ def _text(summary: str, statuses: Mapping[int, str]) -> Json:
         str(status): {"description": words, "content": content}
         for status, words in statuses.items()
     }
-    return _get_and_head(summary, responses, None)
-
-
-def _get_and_head(summary: str, responses: Json, parameters: list[Json] | None) -> Json:
-    get: Json = {"summary": summary, "responses": responses}
-    bare = {s: {k: v for k, v in r.items() if k != "content"} for s, r in responses.items()}
-    head: Json = {"summary": f"{summary} (header only)", "responses": bare}
-    if parameters is not None:
-        get["parameters"] = head["parameters"] = parameters
-    return {"get": get, "head": head}
+    return get_and_head(summary, responses, None)
 
 
 def _response(status: int, schema: str | None) -> Json:
-    content = _schema(schema) if schema else {"schema": {"type": "object"}}
+    content = schema_of(schema) if schema else {"schema": {"type": "object"}}
     response: Json = {
         "description": _STATUS_WORDS[status],
         "content": {"application/json": content},
@@ -237,12 +229,3 @@ def _response(status: int, schema: str | None) -> Json:
             }
         }
     return response
-
-
-def _schema(name: str) -> Json:
-    return {"schema": {"$ref": _REF.format(model=name)}}
-
-
-def _parameter(name: str, place: str, rule: Json, *, required: bool = False) -> Json:
-    schema = {"type": "string", **rule}
-    return {"name": name, "in": place, "required": required, "schema": schema}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pumas_server.router.lmsp.problems import PAGES
+
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
@@ -23,3 +25,7 @@ class RouterSettings:
     """How long a stopping router still accepts, so that everybody has seen it go."""
     drain_seconds: float = 10.0
     """How long admitted calls may finish when the router stops."""
+    model_management: bool = False
+    """Whether models may be loaded and unloaded by request."""
+    problem_pages: str = PAGES
+    """What the `type` of a problem begins with; an absolute URL where clients collect them."""

@@ -100,6 +100,11 @@ class Workers:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await self._ejections.close()
 
+    @property
+    def records(self) -> tuple[ModelRecord, ...]:
+        """The newest listing of the source; the same tuple until the next one."""
+        return self._records
+
     async def until(self, holds: Callable[[Catalog], bool]) -> Catalog:
         """The first catalogue of which `holds` is true."""
         while not holds(self.catalog):

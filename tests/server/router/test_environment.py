@@ -21,7 +21,7 @@ def test_what_is_not_said_has_its_default() -> None:
     read = read_environment(LEAST)
     assert (read.port, read.watched) == (8080, ())
     assert (read.namespace, read.identity) == ("pumas-system", "pumas-router-7d9f-abcde")
-    assert read.model_management is False
+    assert read.settings.model_management is False
     assert read.key_secret_file == Path("/somewhere/key")
     assert read.settings == RouterSettings()
     empty = dict.fromkeys(("PUMAS_PORT", "PUMAS_ACCESS", "PUMAS_MODEL_MANAGEMENT"), "")
@@ -44,9 +44,9 @@ def test_everything_can_be_said() -> None:
         }
     )
     assert (read.port, read.watched) == (9000, ("a", "b-c"))
-    assert read.model_management is True
+    assert read.settings.model_management is True
     no = LEAST | {"PUMAS_MODEL_MANAGEMENT": "false"}
-    assert read_environment(no).model_management is False
+    assert read_environment(no).settings.model_management is False
     assert read.settings == RouterSettings(
         max_in_flight=7,
         external_in_flight=8,

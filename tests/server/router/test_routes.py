@@ -10,8 +10,8 @@ import ast
 import inspect
 import json
 import warnings
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema
@@ -21,9 +21,14 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import Route
 from yarl import URL
 
+from pumas_crds.vocabulary import LoadState
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.contract.errors import Code
 from pumas_server.router import openai_api
+from pumas_server.router.access import ANONYMOUS
+from pumas_server.router.lmsp.actions import Action
+from pumas_server.router.lmsp.idempotency_key import fingerprint
+from pumas_server.router.lmsp.memory_records import MemoryRecords
 from pumas_server.router.openai_api import ROUTES
 from pumas_server.router.openapi import FORWARDED_STATUSES, OPERATION_STATUSES, build_openapi
 from support.coherent import MODELS, answer_coherently, coherent_models
@@ -53,6 +58,7 @@ class Probe:
     body: Any = None
     script: Script = answer_coherently
     around: Callable[[RunningRouter, bool], None] = lambda running, begin: None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path or self.route} {self.status}"
@@ -63,6 +69,10 @@ def draining(running: RunningRouter, begin: bool) -> None:
         running.router.drain()
     else:
         running.router.accepting = True
+
+
+def unlisted(running: RunningRouter, begin: bool) -> None:
+    running.router.workers.listed = not begin
 
 
 def read(route: str, status: int, path: str = "", **more: Any) -> list[Probe]:
@@ -115,6 +125,51 @@ QUESTIONS = {
     "c": {"type": "noul", "instructions": "i"},
 }
 
+MODELS_OF_LMSP = "/lmsp/v1/models"
+ONE_OF_LMSP = f"{MODELS_OF_LMSP}/{{model_id}}"
+PAGE_OF_LMSP = "/lmsp/v1/problems/{code}"
+ACTIONS = tuple(f"{ONE_OF_LMSP}/{action}" for action in Action)
+KNOWN = {"If-None-Match": "*"}
+
+
+def acted(route: str) -> list[Probe]:
+    def of(status: int, model: str = "llm", key: str = "", **more: Any) -> Probe:
+        path = route.replace("{model_id}", model)
+        return Probe(
+            "post", route, status, path, headers={"Idempotency-Key": key} if key else {}, **more
+        )
+
+    return [
+        of(200, body={}),
+        *([of(202, "unloaded-llm", body={})] if route.endswith("/load") else []),
+        of(400, body=[]),
+        of(404, "nobody", body={}),
+        of(409, key=f"busy-{route.rpartition('/')[2]}", body={}),
+        of(422, key="used", body={}),
+        of(503, body={}, around=unlisted),
+    ]
+
+
+class Willing:
+    """A LoadControl: models whose name says that they are unloaded are loaded for long."""
+
+    async def load(self, model_uid: str) -> LoadState:
+        return LoadState.LOADING if model_uid.startswith("unloaded") else LoadState.LOADED
+
+    async def unload(self, model_uid: str) -> LoadState:
+        return LoadState.UNLOADED
+
+
+async def keyed_requests() -> MemoryRecords:
+    """Keys that are being used, for ever, and one that stands for something else."""
+    kept = MemoryRecords(clock=lambda: 0.0)
+    for action in Action:
+        asked = fingerprint("POST", action, "llm", {})
+        await kept.claim(ANONYMOUS.name, f"busy-{action}", asked)
+    await kept.claim(ANONYMOUS.name, "used", "for another request")
+    return kept
+
+
 TABLE: list[Probe] = [
     *read("/v1/served-models", 200),
     *read("/v1/capabilities", 200, "/v1/capabilities?model=llm"),
@@ -127,6 +182,18 @@ TABLE: list[Probe] = [
     *read("/v1/models/{model_id}", 200, "/v1/models/llm"),
     *read("/v1/models/{model_id}", 200, "/v1/models/org%2Fname"),
     *read("/v1/models/{model_id}", 404, "/v1/models/nobody"),
+    *read(MODELS_OF_LMSP, 200),
+    *read(MODELS_OF_LMSP, 304, headers=KNOWN),
+    *read(MODELS_OF_LMSP, 400, f"{MODELS_OF_LMSP}?ready_only=1"),
+    *read(MODELS_OF_LMSP, 503, around=unlisted),
+    *read(ONE_OF_LMSP, 200, f"{MODELS_OF_LMSP}/org%2Fname"),
+    *read(ONE_OF_LMSP, 200, f"{MODELS_OF_LMSP}/refused-llm"),
+    *read(ONE_OF_LMSP, 304, f"{MODELS_OF_LMSP}/llm", headers=KNOWN),
+    *read(ONE_OF_LMSP, 404, f"{MODELS_OF_LMSP}/nobody"),
+    *read(ONE_OF_LMSP, 503, f"{MODELS_OF_LMSP}/llm", around=unlisted),
+    *(probe for route in ACTIONS for probe in acted(route)),
+    *read(PAGE_OF_LMSP, 200, "/lmsp/v1/problems/not_found"),
+    *read(PAGE_OF_LMSP, 404, "/lmsp/v1/problems/nothing"),
     *read("/openapi.json", 200),
     *read("/healthz", 200),
     *read("/metrics", 200),
@@ -184,7 +251,8 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(upstream: ScriptedUpstream) -> AsyncIterator[RunningRouter]:
     models = coherent_models(upstream.url)
-    async with running_router(*models, ready=False) as router:
+    keyed = await keyed_requests()
+    async with running_router(*models, ready=False, load_control=Willing(), keyed=keyed) as router:
         await router.router.workers.until(
             lambda c: (
                 len(c.rows) == len(models)
@@ -230,14 +298,19 @@ async def test_the_document_and_the_application_are_the_same(running: RunningRou
 @pytest.mark.parametrize("route", sorted(DOCUMENT["paths"]))
 async def test_other_methods_are_refused(running: RunningRouter, route: str) -> None:
     known = {method for method, path, _ in documented() if path == route}
+    # Of an action's path: that may also be a model's, whose id ends alike, so one is looked up.
+    looked_up = {"get", "head"} if route in ACTIONS else set()
+    error = "Problem" if route.startswith("/lmsp/") else "OpenAiError"
+    path = route.replace("{model_id}", "llm").replace("{code}", "not_found")
     for method in METHODS:
-        async with running.client.request(method, route.replace("{model_id}", "llm")) as answer:
-            assert (answer.status == 405) is (method not in known), method
-            if method not in known:
+        async with running.client.request(method, path) as answer:
+            refused = method not in known | looked_up
+            assert (answer.status == 405) is refused, method
+            if refused:
                 allowed = {word.strip().lower() for word in answer.headers["allow"].split(",")}
                 assert allowed == known
                 if method != "head":
-                    check_schema(await answer.json(), {"$ref": "#/components/schemas/OpenAiError"})
+                    check_schema(await answer.json(), {"$ref": f"#/components/schemas/{error}"})
 
 
 async def test_no_route_of_the_router_answers_another_status() -> None:
@@ -269,16 +342,17 @@ async def test_each_answer_is_as_documented(
     assert status == probe.status, raw
     response = DOCUMENT["paths"][probe.route][probe.method]["responses"][str(status)]
     for name, header in response.get("headers", {}).items():
-        check_schema(headers[name], header["schema"])
-    if probe.method == "head":
+        if header.get("required") or name in headers:
+            check_schema(headers[name], header["schema"])
+    if probe.method == "head" or status == 304:
         assert raw == b""
         assert "content" not in response
-        assert int(headers["content-length"]) > 0
+        assert status == 304 or int(headers["content-length"]) > 0
         return
     kind = headers["content-type"].partition(";")[0]
     schema = response["content"][kind].get("schema", {})
     match kind:
-        case "application/json":
+        case "application/json" | "application/problem+json":
             check_schema(json.loads(raw), schema)
         case "text/event-stream" if probe.route == "/v1/model-operations":
             for name, record in records(raw):
@@ -303,9 +377,9 @@ async def ask(running: RunningRouter, probe: Probe) -> tuple[int, Any, bytes]:
             lower = {name.lower(): value for name, value in headers.items()}
             return int(head[0].split()[1]), _AnyCase(lower), body
     if probe.method == "post":
-        return await running.post(probe.route, probe.body)
+        return await running.post(probe.path or probe.route, probe.body, **probe.headers)
     url = URL(probe.path or probe.route, encoded=True)
-    async with running.client.request(probe.method, url) as answer:
+    async with running.client.request(probe.method, url, headers=probe.headers) as answer:
         return answer.status, answer.headers, await answer.read()
 
 

@@ -1,15 +1,24 @@
-"""One router's records over a scripted API server, and its clock."""
+"""The six models of the cases behind a real router, and records over a scripted API server."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from pumas_server.router.lmsp.lease_records import LeaseRecords
 from support.api_server import ScriptedApiServer
+from support.catalogue import RunningCatalogue, running_catalogue
 from support.request_leases import keeping
 from support.told_clock import ToldClock
+
+
+@pytest_asyncio.fixture
+async def catalogue() -> AsyncIterator[RunningCatalogue]:
+    """Fresh for every test."""
+    async with running_catalogue() as running:
+        yield running
 
 
 @pytest.fixture
