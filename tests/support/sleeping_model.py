@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pumas_crds.served_model import ServedModel
@@ -29,6 +29,7 @@ class SleepingModel:
     source: FixedSource = field(default_factory=FixedSource)
     activation: dict[str, Any] = field(default_factory=lambda: {"onDemand": True})
     replicas: int = 0
+    suspend: bool = False
     version: int = 1
     state: str = "unloaded"
     error: dict[str, str] | None = None
@@ -57,6 +58,7 @@ class SleepingModel:
                 "spec": {
                     "source": {"path": "/weights/tiny.gguf"},
                     "replicas": self.replicas,
+                    "suspend": self.suspend,
                     "activation": self.activation,
                 },
                 "status": status | ({"error": self.error} if self.error else {}),
@@ -97,14 +99,12 @@ class SleepingModel:
 
 @asynccontextmanager
 async def sleeping(
-    max_held: int = 1024, **activation: Any
+    max_held: int = 1024, managed: bool = False, **activation: Any
 ) -> AsyncIterator[tuple[RunningRouter, SleepingModel]]:
     """A router before one model that is at zero; nothing of it may be left at the end."""
     async with ServingPod("a").serving() as pod:
         model = SleepingModel(pod, activation={"onDemand": True} | activation)
-        settings = TEST_SETTINGS.__class__(
-            propagation_seconds=0, drain_seconds=0.2, connect_seconds=2, max_held=max_held
-        )
+        settings = replace(TEST_SETTINGS, max_held=max_held, model_management=managed)
         async with running_router(
             model.record(), settings=settings, ready=False, source=model.source, steering=model
         ) as running:

@@ -42,7 +42,7 @@ def listen_everywhere(port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address. Of names, `localhost` alone is known to be."""
+    """Whether only this machine can reach an address; of names, `localhost` alone is one."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -30,7 +30,7 @@ class Loading:
         self._steering = steering
 
     async def load(self, model_uid: str) -> LoadState:
-        """See `LoadControl.load`. A model that failed is tried once more, whatever the fault was."""
+        """See `LoadControl.load`. A model that failed is tried once more."""
         for _ in range(_ATTEMPTS):
             catalog, row = self._look(model_uid)
             _require_ours(row, "loaded")

@@ -48,6 +48,7 @@ def test_everything_can_be_said() -> None:
     no = LEAST | {"PUMAS_MODEL_MANAGEMENT": "false"}
     assert read_environment(no).settings.model_management is False
     assert read.settings == RouterSettings(
+        model_management=True,
         max_in_flight=7,
         external_in_flight=8,
         buffer_bytes=1_048_576,

@@ -18,8 +18,8 @@ class NotLoadable(Exception):
 class LoadControl(Protocol):
     """Whoever carries loads and unloads out. Both may be asked any number of times.
 
-    Both raise `ModelGone`, `NotLoadable`, and `pumas_server.router.steering.Unsteerable` when it cannot be done
-    now.
+    Both raise `ModelGone`, `NotLoadable`, and `pumas_server.router.steering.Unsteerable` when it
+    cannot be done now.
     """
 
     async def load(self, model_uid: str) -> LoadState:

@@ -14,6 +14,7 @@ from pumas_server.router.lmsp.problems import (
 
 STATUSES = {
     "model_not_found": 404,
+    "model_not_ready": 409,
     "model_load_failed": 503,
     "invalid_request": 400,
     "not_found": 404,
