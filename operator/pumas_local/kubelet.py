@@ -15,7 +15,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,7 @@ class LocalPod:
         self._report = report
         self._inherited = select_inherited(os.environ, Path(sys.executable))
         self._started = asyncio.Event()
+        self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.observation = PodObservation(uid=str(uuid.uuid4()))
         self.ports: Ports | None = None
@@ -216,7 +217,9 @@ class LocalPod:
                 self._observe(descriptor=told)
             elif told is not None and told.error is not None:
                 self._observe(engine_fault=told.error)
-            await asyncio.sleep(HEARING_PERIOD_SECONDS)
+            self._turned.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._turned.wait(), HEARING_PERIOD_SECONDS)
 
     def _take_termination_log(self, container: Container) -> Inspection | None:
         path = self._place.resolve(container.termination_message_path)
@@ -235,6 +238,7 @@ class LocalPod:
         fault = None if ready else self.observation.engine_fault
         descriptor = self.observation.descriptor if ready else None
         self._observe(ready=ready, engine_fault=fault, descriptor=descriptor)
+        self._turned.set()
 
     def _observe(self, **changes: Any) -> None:
         observation = replace(self.observation, **changes)

@@ -3,63 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
 
 from pumas_crds.vocabulary import LoadState
 from pumas_local import node as node_module
 from pumas_local.manifest_files import Manifests
 from pumas_local.node import Node
-from pumas_operator.rest import Uses
-from pumas_server.router.app import Router
-from pumas_server.router.catalog import Catalog, Row
-from pumas_server.router.listener import listen
-from pumas_server.router.server import serving
+from support.local_machine import Clock, machine, when
 from support.models import served_model
-from support.routers import TEST_SETTINGS, FixedSource, RunningRouter, chat_operation
+from support.routers import chat_operation
 
 IDLE = 300.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@asynccontextmanager
-async def machine(data: Path, clock: Clock, **spec: Any) -> AsyncIterator[RunningRouter]:
-    """A node with one model and its router, as `pumas serve` puts them together."""
-    node = Node(Manifests((served_model("llm", **spec),)), data, uses=Uses(clock))
-    await node.start()
-    try:
-        router = Router(node.source, TEST_SETTINGS, node)
-        listener = listen("127.0.0.1", 0)
-        port = listener.getsockname()[1]
-        async with (
-            serving(router, listener),
-            aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
-        ):
-            yield RunningRouter(router, FixedSource(), client, port)
-    finally:
-        await node.stop()
-
-
-async def when(running: RunningRouter, holds: Callable[[Row], bool]) -> Row:
-    """The only model, once it is so."""
-
-    def of_all(catalog: Catalog) -> bool:
-        return bool(catalog.rows) and holds(catalog.rows[0])
-
-    async with asyncio.timeout(60):
-        return (await running.router.workers.until(of_all)).rows[0]
 
 
 @pytest.fixture
@@ -73,7 +29,7 @@ async def test_it_sleeps_wakes_and_rests_again(
 ) -> None:
     source = {"path": str(tiny_models / "tiny-chat.gguf")}
     spec = {"source": source, "replicas": 0, "activation": {"onDemand": True}}
-    async with machine(tmp_path, clock, **spec) as running:
+    async with machine(tmp_path, clock, served_model("llm", **spec)) as running:
         row = await when(running, lambda row: row.facts.mode is not None)
         assert (row.load_state, row.targets) == (LoadState.UNLOADED, ())
         for _ in range(2):
@@ -99,7 +55,7 @@ async def test_a_running_call_keeps_it_awake(
 ) -> None:
     source = {"path": str(tiny_models / "tiny-chat.gguf")}
     spec = {"source": source, "activation": {"onDemand": True}}
-    async with machine(tmp_path, clock, **spec) as running:
+    async with machine(tmp_path, clock, served_model("llm", **spec)) as running:
         await when(running, lambda row: bool(row.targets))
         options = {"kind": "text_generation", "max_tokens": 400}
         call = asyncio.create_task(running.stream(chat_operation(options=options)))
@@ -116,7 +72,7 @@ async def test_a_file_that_is_mended_is_loaded_when_it_is_asked_for(
     file = tmp_path / "m.gguf"
     file.write_bytes(b"no model")
     spec = {"source": {"path": str(file)}, "activation": {"onDemand": True}}
-    async with machine(tmp_path / "data", clock, **spec) as running:
+    async with machine(tmp_path / "data", clock, served_model("llm", **spec)) as running:
         row = await when(running, lambda row: row.load_state is LoadState.FAILED)
         status, body = await running.operate(chat_operation())
         assert status == 503 and "NotAModel" in body["error"]["message"]

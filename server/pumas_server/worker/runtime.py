@@ -7,6 +7,7 @@ engine, which says `text` for vectors and scores.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from pumas_crds.facts import FileFacts, RuntimeFacts
@@ -15,6 +16,8 @@ from pumas_crds.vocabulary import EngineMode
 PLACEHOLDER_BUILD = "b0-unknown"
 WORD_LIMIT = 128
 WORDS_LIMIT = 16
+#: Definitions of tools, and calls of them: a conversation with tools has both.
+TOOLS = ("supports_tools", "supports_tool_calls")
 
 
 def runtime_facts(
@@ -40,6 +43,7 @@ def runtime_facts(
         input_modalities=_inputs(model, props),
         output_modalities=_outputs(model, mode),
         embedding_width=_width(model, file) if mode is EngineMode.EMBED else 0,
+        tool_calls=mode is EngineMode.GENERATE and all(map(_supports(props), TOOLS)),
     )
 
 
@@ -48,6 +52,11 @@ def member(value: object, *path: str) -> object:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
+
+
+def _supports(props: object) -> Callable[[str], bool]:
+    """What the engine found its chat template able to render."""
+    return lambda what: member(props, "chat_template_caps", what) is True
 
 
 def _slot_context(slots: object, props: object) -> int:

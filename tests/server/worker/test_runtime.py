@@ -112,3 +112,21 @@ def test_answers_of_any_shape_are_survived(answer: object) -> None:
     told = runtime_facts(answer, answer, answer, FILE, EngineMode.EMBED)
     assert told.embedding_width == 384
     assert (told.slots, told.context_tokens, told.input_modalities) == (0, 0, ("text",))
+
+
+@pytest.mark.parametrize(
+    "caps, mode, tools",
+    [
+        ({"supports_tools": True, "supports_tool_calls": True}, EngineMode.GENERATE, True),
+        ({"supports_tools": True, "supports_tool_calls": False}, EngineMode.GENERATE, False),
+        ({"supports_tools": True}, EngineMode.GENERATE, False),
+        ({"supports_tools": "true", "supports_tool_calls": "true"}, EngineMode.GENERATE, False),
+        ({"supports_tools": True, "supports_tool_calls": True}, EngineMode.EMBED, False),
+        (None, EngineMode.GENERATE, False),
+    ],
+)
+def test_tools_are_what_the_chat_template_can_render(
+    caps: object, mode: EngineMode, tools: bool
+) -> None:
+    told = runtime_facts(TEXT, {"chat_template_caps": caps}, [], FILE, mode)
+    assert told.tool_calls is tools
