@@ -192,7 +192,8 @@ def operator_size(
 
     soon(settled, "every model's status", 600)
     restart = time.monotonic() - began
-    team("wait", "--for=condition=Servable", "--timeout=120s", "servedmodel", "r0")
+    team("wait", "--for=condition=Ready", "--timeout=120s", "servedmodel", "--all")
+    soon(lambda: len(team.get("pods", "-l", _label(team, "r0"))["items"]) == 1, "r0's one pod")
     writes, reads = _idle(release)
     memory = release.kubectl(
         *("exec", f"deployment/{release.operator}", "--", "cat", "/proc/1/status")
