@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 
@@ -16,13 +16,23 @@ from pumas_crds.facts import PodDescriptor, PodState
 from pumas_operator import describing
 from pumas_operator.describing import HttpSupervisors
 from support.eventually import eventually
+from support.loopback import (
+    Handler,
+    Loopback,
+    answering,
+    cut,
+    cut_after,
+    hang,
+    hang_after,
+    redirect,
+    say,
+    speak,
+)
 
 GOOD = b'{"state": "ready", "boot_id": "b1", "busy": 2}'
 LIMIT = 1_048_576
 #: Far longer than any test: where it is not shorter, something else must end the wait.
 FOR_EVER = 3600.0
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @pytest.fixture(autouse=True)
@@ -37,26 +47,12 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @asynccontextmanager
-async def answering(
-    handler: Handler, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[list[web.Request]]:
-    """A supervisor on the loopback, and what was asked of it."""
-    asked: list[web.Request] = []
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        asked.append(request)
-        return await handler(request)
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.01)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    monkeypatch.setattr(describing, "SUPERVISOR_PORT", runner.addresses[0][1])
-    try:
-        yield asked
-    finally:
-        await runner.cleanup()
+async def supervising(handler: Handler) -> AsyncIterator[Loopback]:
+    """A supervisor that answers so."""
+    async with answering(handler) as server:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(describing, "SUPERVISOR_PORT", server.port)
+            yield server
 
 
 async def describe(address: str = "127.0.0.1") -> PodDescriptor | None:
@@ -64,22 +60,13 @@ async def describe(address: str = "127.0.0.1") -> PodDescriptor | None:
         return await HttpSupervisors(session).describe(address)
 
 
-def say(body: bytes, status: int = 200, encoding: str = "identity") -> Handler:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(body=body, status=status, headers={"Content-Encoding": encoding})
-
-    return answer
-
-
-async def test_the_whole_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with answering(say(GOOD), monkeypatch) as asked:
+async def test_the_whole_answer_is_read() -> None:
+    async with supervising(say(GOOD)) as server:
         assert await describe() == PodDescriptor(state=PodState.READY, boot_id="b1", busy=2)
-    assert [(request.method, request.path) for request in asked] == [("GET", "/descriptor")]
+    assert [(request.method, request.path) for request in server.asked] == [("GET", "/descriptor")]
 
 
-async def test_an_answer_may_come_in_pieces_and_fill_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_answer_may_come_in_pieces_and_fill_the_limit() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -87,7 +74,7 @@ async def test_an_answer_may_come_in_pieces_and_fill_the_limit(
             await response.write(piece)
         return response
 
-    async with answering(answer, monkeypatch):
+    async with supervising(answer):
         assert await describe() is not None
 
 
@@ -109,35 +96,26 @@ async def test_an_answer_may_come_in_pieces_and_fill_the_limit(
         (GOOD + b" " * (LIMIT - len(GOOD) + 1), 200),
     ],
 )
-async def test_an_answer_that_is_not_as_it_should_be_is_none(
-    body: bytes, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with answering(say(body, status), monkeypatch) as asked:
+async def test_an_answer_that_is_not_as_it_should_be_is_none(body: bytes, status: int) -> None:
+    async with supervising(say(body, status)) as server:
         assert await describe() is None
-    assert len(asked) == 1
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("body", [b"not compressed", zlib.compress(GOOD + b" " * LIMIT)])
-async def test_neither_is_one_that_does_not_unpack_to_a_short_one(
-    body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with answering(say(body, encoding="deflate"), monkeypatch):
+async def test_neither_is_one_that_does_not_unpack_to_a_short_one(body: bytes) -> None:
+    async with supervising(say(body, encoding="deflate")):
         assert await describe() is None
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_nobody_is_sent_elsewhere(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        if request.path == "/elsewhere":
-            return web.Response(body=GOOD)
-        return web.Response(status=status, headers={"Location": "/elsewhere"})
-
-    async with answering(answer, monkeypatch) as asked:
+async def test_nobody_is_sent_elsewhere(status: int) -> None:
+    async with supervising(redirect(status, GOOD)) as server:
         assert await describe() is None
-    assert [request.path for request in asked] == ["/descriptor"]
+    assert [request.path for request in server.asked] == ["/descriptor"]
 
 
-async def test_an_answer_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_without_end_is_left() -> None:
     left = []
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -150,46 +128,34 @@ async def test_an_answer_without_end_is_left(monkeypatch: pytest.MonkeyPatch) ->
             left.append(True)
             raise
 
-    async with answering(answer, monkeypatch):
+    async with supervising(answer):
         assert await describe() is None
         await eventually(lambda: left, "the connection is closed")
 
 
-@pytest.mark.parametrize("way", ["silent", "silent after the head", "a byte at a time"])
+async def trickle(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    with suppress(ConnectionError):
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.005)
+    return response
+
+
+@pytest.mark.parametrize("handler", [hang, hang_after(GOOD), trickle])
 async def test_a_supervisor_that_takes_its_time_is_not_waited_for(
-    way: str, monkeypatch: pytest.MonkeyPatch, patience: Callable[[float], None]
+    handler: Handler, patience: Callable[[float], None]
 ) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        if way == "silent":
-            await asyncio.Event().wait()
-        await response.prepare(request)
-        if way == "silent after the head":
-            await asyncio.Event().wait()
-        with suppress(ConnectionError):
-            while True:
-                await response.write(b" ")
-                await asyncio.sleep(0.005)
-        return response
-
     patience(0.1)
-    async with answering(answer, monkeypatch) as asked:
+    async with supervising(handler):
         assert await describe() is None
-    assert len(asked) == 1
 
 
-async def test_a_connection_that_breaks_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Length": str(len(GOOD) + 1)})
-        await response.prepare(request)
-        await response.write(GOOD)
-        assert request.transport is not None
-        request.transport.abort()
-        return response
-
-    async with answering(answer, monkeypatch) as asked:
+@pytest.mark.parametrize("handler", [cut, cut_after(GOOD), speak(b"SSH-2.0-x\r\n")])
+async def test_a_connection_that_breaks_is_none(handler: Handler) -> None:
+    async with supervising(handler):
         assert await describe() is None
-    assert len(asked) == 1
 
 
 async def test_nobody_listening_is_none(
