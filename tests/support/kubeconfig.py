@@ -9,13 +9,13 @@ import yaml
 TOKEN = "token-of-a-test"
 
 
-def write_kubeconfig(folder: Path, url: str) -> Path:
+def write_kubeconfig(folder: Path, url: str, token: str = TOKEN) -> Path:
     """The file, which names that server and a user with the token."""
     told = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "x", "cluster": {"server": url}}],
-        "users": [{"name": "x", "user": {"token": TOKEN}}],
+        "users": [{"name": "x", "user": {"token": token}}],
         "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
         "current-context": "x",
     }
