@@ -64,7 +64,7 @@ async def test_an_api_server_that_is_away_for_long_is_waited_for(
     """Left to itself kopf tries nine times, and then ends."""
     monkeypatch.setattr(handlers, "_PAUSES", ())
     monkeypatch.setattr(handlers, "_LONGEST_PAUSE", 0.001)
-    for _ in range(30):
+    for _ in range(20):
         api.server.fail(MODELS, fault, watch=watch)
     async with watching(api, tmp_path) as told:
         await told.until("seen ServedModel a", "relisted")

@@ -69,6 +69,7 @@ class OperatorApi:
 
     def _gone(self, kind: Kind, body: dict[str, Any]) -> None:
         self.server.delete(_collection(kind, body), body)
+        self.cluster._version = self.server.version
 
 
 def _collection(kind: Kind, body: dict[str, Any]) -> str:
