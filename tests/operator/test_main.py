@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -12,12 +13,13 @@ from socket import create_server
 import pytest
 
 from pumas_operator.__main__ import main
-from pumas_operator.kinds import JOB, SERVED_MODEL
-from support.api_server import MODELS, refuse
+from pumas_operator.kinds import JOB, LEASE, SERVED_MODEL
+from support.api_server import MODELS, held, refuse
 from support.cluster_objects import model_object
 from support.eventually import eventually
 from support.operator_api import OperatorApi
 from support.operator_process import (
+    HOME,
     IDENTITY,
     IN_A_HURRY,
     changed,
@@ -27,6 +29,8 @@ from support.operator_process import (
     operating,
 )
 from support.operator_world import SOURCE, TEAM
+
+LEASES = LEASE.path(HOME)
 
 
 @pytest.fixture
@@ -121,6 +125,21 @@ async def test_it_leads_and_works_and_gives_the_lead_up_at_the_end(
         assert await running.stopped(signal.SIGTERM) == 0
     assert holder(api) == ""
     assert "Traceback" not in running.log
+    assert "kopf" not in running.log
+
+
+async def test_a_leader_whose_events_have_ceased_says_that_it_is_not_well(
+    api: OperatorApi, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+    api.server.fail(LEASES, held(gate, api.server._watch), watch=True)
+    hurried = changed(
+        "leader.RENEW_SECONDS = 0.05; from pumas_operator import health; health.SILENCE_SECONDS = 1"
+    )
+    async with operating(tmp_path, api.server.url, command=hurried) as running:
+        assert "though the Lease was renewed" in await running.until_health(503)
+        gate.set()
+        assert await running.until_health(200) == "ok"
 
 
 async def test_while_another_leads_it_waits_and_is_well(api: OperatorApi, tmp_path: Path) -> None:
@@ -130,8 +149,8 @@ async def test_while_another_leads_it_waits_and_is_well(api: OperatorApi, tmp_pa
         asked = len(api.server.asked)
         await eventually(lambda: len(api.server.asked) > asked + 2, "it looks again")
         assert await running.health() == (200, "ok")
-        lease = "/apis/coordination.k8s.io/v1/namespaces/pumas-system/leases/pumas-operator"
-        assert {(told.method, told.path) for told in api.server.asked} == {("GET", lease)}
+        only = ("GET", f"{LEASES}/pumas-operator")
+        assert {(told.method, told.path) for told in api.server.asked} == {only}
         give_lease(api, "")
         await eventually(lambda: condition(api, "a") == "Inspecting", "it leads")
         assert holder(api) == IDENTITY
@@ -171,8 +190,8 @@ async def test_a_failure_beyond_repair_ends_it_and_gives_the_lead_up(
     assert "the operator cannot go on" in running.log
     assert "'NoneType' object is not callable" in running.log
     assert [path for path in api.cluster.writes if "/leases" in path] == [
-        "POST /apis/coordination.k8s.io/v1/namespaces/pumas-system/leases",
-        "PUT /apis/coordination.k8s.io/v1/namespaces/pumas-system/leases/pumas-operator",
+        f"POST {LEASES}",
+        f"PUT {LEASES}/pumas-operator",
     ]
     assert holder(api) == ""
 

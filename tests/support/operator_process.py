@@ -66,7 +66,7 @@ class Running:
     async def health(self) -> tuple[int, str]:
         """The answer of `/healthz`, as soon as somebody listens."""
         url = f"http://127.0.0.1:{self.port}/healthz"
-        async with aiohttp.ClientSession() as session:
+        async with asyncio.timeout(20), aiohttp.ClientSession() as session:
             while True:
                 try:
                     async with session.get(url) as answer:
@@ -74,6 +74,15 @@ class Running:
                 except aiohttp.ClientConnectorError:
                     assert self.process.returncode is None, self.log
                     await asyncio.sleep(0.01)
+
+    async def until_health(self, status: int) -> str:
+        """What `/healthz` says once it answers with that status."""
+        async with asyncio.timeout(20):
+            told = await self.health()
+            while told[0] != status:
+                await asyncio.sleep(0.01)
+                told = await self.health()
+        return told[1]
 
     async def ended(self) -> int:
         """Its exit status, once it has ended by itself."""
