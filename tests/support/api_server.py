@@ -2,6 +2,7 @@
 
 It keeps collections by path, with one version that grows with every change, and a history from
 which a watch goes on. A fault is an async function that answers one request in the server's place.
+Whatever else an API server answers, `elsewhere` does.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Asked:
     query: dict[str, str]
     token: str
     at: float
+    method: str = "GET"
 
     @property
     def watches(self) -> bool:
@@ -39,6 +41,7 @@ class Asked:
 
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Elsewhere = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 
 @dataclass
@@ -57,6 +60,8 @@ class ScriptedApiServer:
     """Objects a page, if the caller's limit is not lower."""
     faults: deque[tuple[str, bool, Fault]] = field(default_factory=deque)
     """What answers the next listing or watch of a path."""
+    elsewhere: Elsewhere | None = None
+    """Answers requests of any method before this does; what it gives None for is this one's."""
     port: int = 0
     version: int = 100
     loop: asyncio.AbstractEventLoop = field(init=False)
@@ -75,7 +80,7 @@ class ScriptedApiServer:
         """Serve while the block lasts; on the same port when it is entered again."""
         self.loop = asyncio.get_running_loop()
         app = web.Application()
-        app.router.add_get("/{path:.*}", self._answer)
+        app.router.add_route("GET" if self.elsewhere is None else "*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, shutdown_timeout=0.01)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True)
@@ -168,12 +173,15 @@ class ScriptedApiServer:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         now = asyncio.get_running_loop().time()
         token = request.headers.get("Authorization", "")
-        asked = Asked(request.path, dict(request.query), token, now)
+        asked = Asked(request.path, dict(request.query), token, now, request.method)
         self.asked.append(asked)
         for fault in self.faults:
             if fault[:2] == (asked.path, asked.watches):
                 self.faults.remove(fault)
                 return await fault[2](request)
+        told = None if self.elsewhere is None else await self.elsewhere(request)
+        if told is not None:
+            return told
         return await (self._watch if asked.watches else self._list)(request)
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
