@@ -85,6 +85,11 @@ class KeyedQueue(Generic[K]):
         self._finish(key, pause)
         return pause
 
+    def hasten(self) -> None:
+        """Reconcile at once what has failed and waits for its next attempt."""
+        for key in self._failures.keys() & self._later.keys():
+            self.add(key)
+
     def close(self) -> None:
         """Let no timer fire any more."""
         for timer in self._later.values():

@@ -29,7 +29,13 @@ WORKERS = 8
 RELIST_SECONDS = 600.0
 #: After kopf has listed, or the API server was away: how soon all is listed again.
 SUSPICION_SECONDS = 5.0
+#: How soon an operator that does not lead now looks whether it does again.
+FENCED_SECONDS = 1.0
 _PAUSE_SECONDS = 2.0
+
+
+class NotLeading(Unreachable):
+    """Nothing was asked of the API server, since this operator may not write now."""
 
 
 class Fenced:
@@ -40,9 +46,9 @@ class Fenced:
         self._leads = leads
 
     async def send(self, request: Request) -> Json:
-        """As the cluster does it; a write without the lead is `Unreachable`."""
+        """As the cluster does it; a write without the lead raises `NotLeading`."""
         if request.method != "GET" and not self._leads():
-            raise Unreachable("this operator does not lead now")
+            raise NotLeading("this operator does not lead now")
         return await self._cluster.send(request)
 
 
@@ -106,6 +112,9 @@ class Operation:
             key = await self._queue.take()
             try:
                 again = await self._reconciler.reconcile(key)
+            except NotLeading:
+                # No fault of the model's, and over as soon as the Lease is renewed.
+                self._queue.done(key, FENCED_SECONDS)
             except (Unreachable, Changed) as error:
                 pause = self._queue.failed(key)
                 _log.info("%s/%s: %s; again in %.1f s", *key, error, pause)
@@ -132,7 +141,10 @@ class Operation:
                 await asyncio.sleep(SUSPICION_SECONDS)
                 self._uses.interrupted()
             self._suspicion.clear()
-            if not await self._list():
+            if await self._list():
+                # The API server answers: what failed for want of it need not wait longer.
+                self._queue.hasten()
+            else:
                 self._suspicion.set()
 
     async def _list(self) -> bool:

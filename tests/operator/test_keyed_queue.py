@@ -104,6 +104,19 @@ async def test_a_failure_of_what_was_added_meanwhile_is_tried_at_once() -> None:
     queue.close()
 
 
+async def test_what_failed_can_be_hastened_and_nothing_else() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for key in ("a", "b"):
+        queue.add(key)
+        await queue.take()
+    queue.failed("a")
+    queue.done("b", 60.0)
+    queue.hasten()
+    assert await asyncio.wait_for(queue.take(), 0.1) == "a"
+    assert len(queue) == 1
+    queue.close()
+
+
 async def test_after_closing_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_queue, "FIRST_PAUSE_SECONDS", 0.01)
     queue: KeyedQueue[str] = KeyedQueue()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pumas_operator import keyed_queue
 from pumas_operator import operation as operating
 from pumas_operator.cluster import Refused, Unreachable
 from pumas_operator.environment import Environment
@@ -112,6 +113,45 @@ async def test_it_waits_for_an_api_server_and_for_the_definitions(
     cluster = FakeCluster(refuse=lambda request: next(answers, None))
     cluster.put(SERVED_MODEL, model_object("tiny", source=SOURCE))
     async with working(cluster):
+        await eventually(lambda: "status" in cluster.get(SERVED_MODEL, TEAM, "tiny"), "work done")
+
+
+async def test_one_that_leads_again_has_lost_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operating, "FENCED_SECONDS", 0.01)
+    cluster, leads, attempts = FakeCluster(), False, 0
+
+    def asked() -> bool:
+        nonlocal attempts
+        attempts += 1
+        return leads
+
+    cluster.put(SERVED_MODEL, model_object("tiny", source=SOURCE))
+    async with working(cluster, asked):
+        # After so many failures the pause would be a minute.
+        await eventually(lambda: attempts >= 10, "attempts")
+        assert cluster.writes == []
+        leads = True
+        await eventually(lambda: "status" in cluster.get(SERVED_MODEL, TEAM, "tiny"), "work done")
+
+
+async def test_when_the_api_server_is_back_nothing_waits_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operating, "SUSPICION_SECONDS", 0.0)
+    monkeypatch.setattr(keyed_queue, "FIRST_PAUSE_SECONDS", 3600.0)
+    cluster = FakeCluster()
+    away = Unreachable("away")
+
+    def no_writes(request: Request) -> Refused | None:
+        if request.method != "GET" and away is not None:
+            raise away
+        return None
+
+    cluster.refuse = no_writes
+    cluster.put(SERVED_MODEL, model_object("tiny", source=SOURCE))
+    async with working(cluster):
+        await eventually(lambda: len(cluster.writes) > 2, "attempts")
+        away = None
         await eventually(lambda: "status" in cluster.get(SERVED_MODEL, TEAM, "tiny"), "work done")
 
 

@@ -2,6 +2,7 @@
 
 It keeps collections by path, with one version that grows with every change, and a history from
 which a watch goes on. A fault is an async function that answers one request in the server's place.
+Whatever else an API server answers, `elsewhere` does.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Asked:
 
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Elsewhere = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 
 @dataclass
@@ -61,6 +63,8 @@ class ScriptedApiServer:
     """Objects a page, if the caller's limit is not lower."""
     faults: deque[tuple[str, bool, str, Fault]] = field(default_factory=deque)
     """What answers the next listing or watch or write of a path."""
+    elsewhere: Elsewhere | None = None
+    """Answers requests of any method before this does; what it gives None for is this one's."""
     port: int = 0
     store: ApiStore = field(default_factory=ApiStore)
     loop: asyncio.AbstractEventLoop = field(init=False)
@@ -178,6 +182,9 @@ class ScriptedApiServer:
             if fault[:3] == (asked.path, asked.watches, asked.method):
                 self.faults.remove(fault)
                 return await fault[3](request)
+        told = None if self.elsewhere is None else await self.elsewhere(request)
+        if told is not None:
+            return told
         return await self.carry_out(request)
 
     async def carry_out(self, request: web.Request) -> web.StreamResponse:

@@ -94,10 +94,13 @@ def reactions(release: Release, team: Kubectl, name: str, faults: int) -> Iterat
             began = time.monotonic()
             team("delete", "pod", "-l", _label(team, name), "--grace-period=0", "--force")
             gone = _change(began, began, available, pods, ends, up=False)
-            yield _reaction(gone, statuses, began, up=False)
-            # What was told before it went may say that it is there.
+            told = statuses.first(lambda _, o: not _servable(o), began, 30)
+            yield Reaction(told - gone.pod, gone.discovered - gone.end)
+            # What was told before it went may say that it is there; and of two watches neither
+            # is ahead of the other.
             come = _change(gone.pod, gone.end, available, pods, ends, up=True)
-            yield _reaction(come, statuses, come.pod, up=True)
+            told = statuses.first(lambda _, o: _servable(o), told, 30)
+            yield Reaction(told - come.pod, come.discovered - come.end)
 
 
 def _label(team: Kubectl, name: str) -> str:
@@ -125,11 +128,6 @@ def _change(
     pod = pods.first(lambda kind, o: _answers(kind, o) is up, pod_since, SERVABLE_SECONDS)
     end = ends.first(lambda kind, o: _listed(kind, o) is up, end_since, 30)
     return _Change(pod, end, discovered)
-
-
-def _reaction(change: _Change, statuses: Any, since: float, *, up: bool) -> Reaction:
-    status = statuses.first(lambda _, o: _servable(o) is up, since, 30)
-    return Reaction(status - change.pod, change.discovered - change.end)
 
 
 def _answers(kind: str, pod: dict[str, Any]) -> bool:
@@ -192,7 +190,8 @@ def operator_size(
 
     soon(settled, "every model's status", 600)
     restart = time.monotonic() - began
-    team("wait", "--for=condition=Servable", "--timeout=120s", "servedmodel", "r0")
+    team("wait", "--for=condition=Ready", "--timeout=120s", "servedmodel", "--all")
+    soon(lambda: len(team.get("pods", "-l", _label(team, "r0"))["items"]) == 1, "r0's one pod")
     writes, reads = _idle(release)
     memory = release.kubectl(
         *("exec", f"deployment/{release.operator}", "--", "cat", "/proc/1/status")

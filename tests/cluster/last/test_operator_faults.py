@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from pumas_crds.vocabulary import ConditionType, Reason
+from pumas_crds.vocabulary import COMPONENT_LABEL, INSTANCE_LABEL, ConditionType, Reason
 from support import audit_log
 from support.cluster import Kubectl, script, soon
 from support.models_server import ModelsServer
@@ -35,10 +35,23 @@ def operator_pods(release: Release) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
 
 
+def pods_of(release: Release) -> list[str]:
+    """The names of all pods of operator and routers."""
+    selector = f"--selector={INSTANCE_LABEL}={release.name},{COMPONENT_LABEL} in (operator,router)"
+    return [pod["metadata"]["name"] for pod in release.kubectl.get("pods", selector)["items"]]
+
+
 def leader(release: Release) -> str:
     """The pod that has the Lease; empty while nobody has it."""
     holder: str = release.kubectl.get("lease", "pumas-operator")["spec"]["holderIdentity"]
     return holder
+
+
+def restarts(release: Release, pod: str) -> int:
+    """How often the pod's container was started again."""
+    [container] = release.kubectl.get("pod", pod)["status"]["containerStatuses"]
+    count: int = container["restartCount"]
+    return count
 
 
 @contextmanager
@@ -94,6 +107,7 @@ def test_a_leader_that_is_paused_writes_nothing_once_another_leads(
     served = serving_pods(team), workloads(team)
     with operators(deployed, 2):
         first = leader(deployed)
+        before = restarts(deployed, first)
         with paused(operator_pods(deployed)[first], PROGRAM):
             # The one that sleeps has not heard of it, and the other does not lead yet.
             team.apply(models.body("during", source=source))
@@ -101,13 +115,7 @@ def test_a_leader_that_is_paused_writes_nothing_once_another_leads(
             since = audit_log.size()
             models.tells("during", SERVABLE, "True", Reason.AVAILABLE, ANSWERS)
         second = leader(deployed)
-        restarts = (
-            "get",
-            "pod",
-            first,
-            "--output=jsonpath={.status.containerStatuses[0].restartCount}",
-        )
-        soon(lambda: deployed.kubectl(*restarts) == "1", "the end of the one that slept", 90)
+        soon(lambda: restarts(deployed, first) > before, "the end of the one that slept", 90)
         models.patch("during", catalogue={"displayName": "Another generation"})
         models.tells("during", SERVABLE, "True", Reason.AVAILABLE, ANSWERS)
         assert leader(deployed) == second
@@ -132,8 +140,8 @@ def test_without_an_api_server_what_serves_goes_on_serving(
     team.apply(models.body("stays", source=source))
     models.tells("stays", SERVABLE, "True", Reason.AVAILABLE, ANSWERS)
     alias, url = models.status("stays")["model"], deployed.direct_url()
-    releases = deployed.kubectl.get("pods")["items"]
-    before = serving_pods(team), workloads(team), _restarts(releases)
+    before = serving_pods(team)
+    restarted = {name: restarts(deployed, name) for name in pods_of(deployed)}
     asked: dict[str, object] = {"model": alias, "input": "hello"}
     with httpx.Client(base_url=url, trust_env=False) as client:
         client.post("/v1/embeddings", json=asked).raise_for_status()
@@ -146,8 +154,8 @@ def test_without_an_api_server_what_serves_goes_on_serving(
                 time.sleep(0.2)  # the minute has to pass: five calls in each of its seconds
                 answers.append(client.post("/v1/embeddings", json=asked).status_code)
                 listed = client.get("/v1/capabilities", params={"model": alias, "profile": LAB})
-                [row] = listed.json()["capabilities"]
-                assert row["availability"]["state"] == "available"
+                rows = listed.json()["capabilities"]
+                assert any(row["availability"]["state"] == "available" for row in rows)
         finally:
             up = script("up.sh")
         assert up.returncode == 0, up.stderr
@@ -156,23 +164,12 @@ def test_without_an_api_server_what_serves_goes_on_serving(
     team("wait", "--for=condition=Servable", "servedmodel/comes", "--timeout=90s")
     team("delete", "servedmodel", "stays")
     soon(lambda: len(serving_pods(team)) == 1, "the end of what was deleted")
-    assert not before[0].keys() & serving_pods(team).keys()
+    assert not before.keys() & serving_pods(team).keys()
     with httpx.Client(base_url=url, trust_env=False) as client:
         soon(
             lambda: client.post("/v1/embeddings", json=asked).status_code == 404, "its end here", 20
         )
-    after = _restarts(deployed.kubectl.get("pods")["items"])
-    assert after == before[2], "nobody was restarted"
-
-
-def _restarts(pods: list[dict[str, object]]) -> dict[str, int]:
-    """How often each pod's container was started again, by the pod's name."""
-    told = {}
-    for pod in pods:
-        metadata, status = pod["metadata"], pod["status"]
-        assert isinstance(metadata, dict) and isinstance(status, dict)
-        told[metadata["name"]] = sum(each["restartCount"] for each in status["containerStatuses"])
-    return told
+    assert {name: restarts(deployed, name) for name in pods_of(deployed)} == restarted
 
 
 @pytest.mark.budget(150)
