@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 import aiohttp
+from aiohttp import ClientHandlerType
 from kubernetes.aio import client, config
 
 from pumas_operator.json_object import Json, text
@@ -56,11 +57,11 @@ class ApiServer:
     async def send(self, request: Request) -> Json:
         """One request, one attempt. A 5xx and a 429 are the server's weather: `Unreachable`."""
         headers = {"Accept": "application/json", "Content-Type": request.content_type}
-        # The library's own way of putting credentials in, a fresh token included.
-        await self._api.update_params_for_auth(
-            headers, [], ["BearerToken"], request.path, request.method, None
-        )
         try:
+            # The library's own way of putting credentials in, a fresh token included.
+            await self._api.update_params_for_auth(
+                headers, [], ["BearerToken"], request.path, request.method, None
+            )
             async with self._session.request(
                 request.method,
                 self._api.configuration.host + request.path,
@@ -68,10 +69,27 @@ class ApiServer:
                 data=request.payload(),
                 headers=headers,
                 ssl=self._api.rest_client.ssl_context,
+                allow_redirects=False,
+                middlewares=(_attempt_once,),
             ) as answer:
                 return _read(answer.status, await answer.read())
+        except config.ConfigException:
+            raise Unreachable("the service account's token cannot be read") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unreachable(type(error).__name__) from None
+
+
+async def _attempt_once(
+    request: aiohttp.ClientRequest, send: ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """A middleware: aiohttp itself sends a GET, PUT or DELETE once more when its connection breaks.
+
+    It does so after failures that it knows, hence is given one that it does not know.
+    """
+    try:
+        return await send(request)
+    except (aiohttp.ClientError, OSError) as error:
+        raise Unreachable(type(error).__name__) from error
 
 
 @asynccontextmanager

@@ -183,7 +183,6 @@ async def test_weather_and_what_cannot_be_read_is_unreachable(
     assert len(server.asked) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="redirects are followed")
 @pytest.mark.parametrize(
     ("code", "method"),
     [(301, "GET"), (302, "POST"), (303, "PATCH"), (307, "POST"), (308, "PATCH"), (308, "GET")],
@@ -195,15 +194,8 @@ async def test_nobody_is_sent_elsewhere(code: int, method: str, tmp_path: Path) 
     assert [asked.path for asked in server.asked] == [PATH]
 
 
-#: aiohttp sends these again when the connection ends without an answer.
-RESENT = [
-    pytest.param(method, marks=pytest.mark.xfail(strict=True, reason="aiohttp sends it again"))
-    for method in ("GET", "PUT", "DELETE")
-]
-
-
 @pytest.mark.parametrize("handler", [cut, speak(b"")])
-@pytest.mark.parametrize("method", ["POST", "PATCH", *RESENT])
+@pytest.mark.parametrize("method", ["POST", "PATCH", "GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("kept", [False, True])
 async def test_a_connection_that_breaks_is_unreachable_and_nothing_is_sent_again(
     handler: Handler, method: str, kept: bool, tmp_path: Path

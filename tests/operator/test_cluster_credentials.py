@@ -113,7 +113,6 @@ async def test_a_token_that_was_replaced_is_sent(
     assert told == ["bearer first", "bearer second"]
 
 
-@pytest.mark.xfail(strict=True, reason="what the library raises is let through")
 @pytest.mark.parametrize("broken", ["empty", "missing"])
 async def test_without_a_token_the_server_is_unreachable(
     broken: str, account: Path, two_minutes_later: Callable[[], None]
