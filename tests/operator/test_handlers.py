@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 
+from pumas_crds.vocabulary import (
+    MANAGED_BY_LABEL,
+    MANAGED_BY_VALUE,
+    PART_OF_LABEL,
+    PART_OF_VALUE,
+)
 from pumas_operator import handlers
 from pumas_operator.kinds import (
     DEPLOYMENT,
@@ -42,8 +48,11 @@ async def api() -> AsyncIterator[OperatorApi]:
 
 
 def put(api: OperatorApi, kind: Kind, name: str, namespace: str = "team", **told: Any) -> None:
-    """Somebody makes or changes an object."""
-    api.cluster.put(kind, {"metadata": {"name": name, "namespace": namespace, "uid": name} | told})
+    """Somebody makes or changes an object of ours."""
+    labels = {MANAGED_BY_LABEL: MANAGED_BY_VALUE, PART_OF_LABEL: PART_OF_VALUE}
+    metadata = {"name": name, "namespace": namespace, "uid": name} | told
+    metadata["labels"] = labels | metadata.get("labels", {})
+    api.cluster.put(kind, {"metadata": metadata})
 
 
 async def test_what_is_there_is_listed_and_what_happens_is_told(
@@ -87,23 +96,19 @@ async def test_at_home_profiles_are_told_and_a_lease_gives_the_pulse(
     put(api, SERVING_PROFILE, "default", HOME)
     put(api, LEASE, LEASE_NAME, HOME)
     async with watching(api, tmp_path, at_home=True, namespaces=(HOME,), pulse=pulse) as told:
-        await told.until("seen ServingProfile default", "relisted")
+        listed = ("seen ServingProfile default", f"seen Lease {LEASE_NAME}")
+        await told.until(*listed, "relisted", "relisted")
         await eventually(lambda: api.server.watching(LEASES), "it watches")
         await eventually(lambda: len(beats) == 1, "a beat")
         put(api, LEASE, LEASE_NAME, HOME)
         await eventually(lambda: len(beats) == 2, "a beat")
+        put(api, LEASE, "of-demand", HOME)
         put(api, SERVING_PROFILE, "default", HOME)
-        await told.until("seen ServingProfile default")
-        assert len(beats) == 2
+        await told.until(
+            f"seen Lease {LEASE_NAME}", "seen Lease of-demand", "seen ServingProfile default"
+        )
+        assert len(beats) == 2, "of the others nobody's life is known"
     assert collections(api) == {SERVING_PROFILE.path(HOME), LEASES}
-
-
-async def test_without_a_pulse_no_lease_is_watched(api: OperatorApi, tmp_path: Path) -> None:
-    put(api, SERVING_PROFILE, "default", HOME)
-    async with watching(api, tmp_path, at_home=True, namespaces=(HOME,)) as told:
-        await told.until("seen ServingProfile default", "relisted")
-        await eventually(lambda: api.server.watching(SERVING_PROFILE.path(HOME)), "it watches")
-    assert collections(api) == {SERVING_PROFILE.path(HOME)}
 
 
 def collections(api: OperatorApi) -> set[str]:
@@ -147,10 +152,8 @@ async def test_what_is_asked_where(
     assert {asked.token for asked in api.server.asked} == {f"Bearer {TOKEN}"}
 
 
-async def test_of_leases_only_the_operators_own_is_asked_for(
-    api: OperatorApi, tmp_path: Path
-) -> None:
-    own = {"fieldSelector": f"metadata.name={LEASE_NAME}"}
+async def test_of_leases_only_ours_are_asked_for(api: OperatorApi, tmp_path: Path) -> None:
+    own = {"labelSelector": f"{PART_OF_LABEL}={PART_OF_VALUE}"}
     home = {LEASES: own, SERVING_PROFILE.path(HOME): {}}
     async with watching(api, tmp_path, at_home=True, namespaces=(HOME,), pulse=lambda: None):
         await eventually(lambda: all(map(api.server.watching, home)), "it watches all")
@@ -189,7 +192,7 @@ async def test_a_watch_goes_on_where_it_ended(way: str, api: OperatorApi, tmp_pa
         await eventually(lambda: api.server.watching(MODELS), "it watches")
         put(api, SERVED_MODEL, "b")
         await told.until("seen ServedModel b")
-        version = api.server.version
+        version = api.server.store.version
         if way == "ended":
             api.server.end(MODELS)
         else:

@@ -32,7 +32,7 @@ async def api() -> AsyncIterator[OperatorApi]:
 
 @pytest.mark.parametrize("at_home", [False, True])
 def test_watches_are_bounded_and_nothing_is_posted(at_home: bool) -> None:
-    settings = build_settings(at_home=at_home, lease="pumas-operator")
+    settings = build_settings(at_home=at_home)
     watching = settings.watching
     assert (watching.server_timeout, watching.client_timeout) == (290, 320)
     assert (watching.connect_timeout, watching.inactivity_timeout) == (10, 90.0)
@@ -47,7 +47,7 @@ def test_a_watch_outlives_the_bookmarks_that_keep_it_alive() -> None:
 
 
 def test_pauses_never_end_and_are_never_long() -> None:
-    pauses = build_settings(at_home=False, lease="unused").networking.error_backoffs
+    pauses = build_settings(at_home=False).networking.error_backoffs
     assert not isinstance(pauses, float | int)
     for _ in range(2):
         told = list(islice(pauses, 1000))
@@ -118,7 +118,7 @@ async def test_in_a_pod_the_server_is_told_by_its_address(
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
     monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path, "http://elsewhere.example")))
     told = await handlers._log_in(
-        settings=build_settings(at_home=False, lease="unused"), logger=logging.getLogger()
+        settings=build_settings(at_home=False), logger=logging.getLogger()
     )
     assert told is not None
     assert (told.server, told.token, told.ca_path) == (server, "t", "/run/ca.crt")

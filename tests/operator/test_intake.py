@@ -141,6 +141,7 @@ def test_a_listing_of_kopfs_is_passed_on(heard: Heard) -> None:
 def test_what_is_watched_and_where() -> None:
     ours = "app.kubernetes.io/managed-by=pumas-operator"
     assert [(kind.plural, selector, at_home) for kind, selector, at_home in WATCHED] == [
+        ("leases", "app.kubernetes.io/part-of=pumas-serving", True),
         ("servedmodels", "", False),
         ("servingprofiles", "", True),
         ("services", ours, False),

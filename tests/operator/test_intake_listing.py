@@ -64,6 +64,7 @@ async def test_all_of_the_cluster_is_listed_and_profiles_at_home(heard: Heard) -
     cluster = Pages()
     await list_all(cluster, heard)
     assert [request.path for request in cluster.asked] == [
+        "/apis/coordination.k8s.io/v1/namespaces/pumas-system/leases",
         "/apis/serving.pumas.dev/v1alpha1/servedmodels",
         "/apis/serving.pumas.dev/v1alpha1/namespaces/pumas-system/servingprofiles",
         "/api/v1/services",
@@ -75,20 +76,25 @@ async def test_all_of_the_cluster_is_listed_and_profiles_at_home(heard: Heard) -
     ]
     assert {request.method for request in cluster.asked} == {"GET"}
     ours = {"limit": "100", "labelSelector": "app.kubernetes.io/managed-by=pumas-operator"}
-    assert [dict(request.query) for request in cluster.asked] == [{"limit": "100"}] * 2 + [ours] * 6
+    leases = {"limit": "100", "labelSelector": "app.kubernetes.io/part-of=pumas-serving"}
+    assert [dict(request.query) for request in cluster.asked] == [
+        *(leases, {"limit": "100"}, {"limit": "100"}),
+        *([ours] * 6),
+    ]
 
 
 async def test_of_some_namespaces_each_is_listed_and_profiles_at_home(heard: Heard) -> None:
     cluster = Pages()
     await list_all(cluster, heard, "a", "b")
     paths = [request.path for request in cluster.asked]
-    assert paths[:4] == [
+    assert paths[:5] == [
+        "/apis/coordination.k8s.io/v1/namespaces/pumas-system/leases",
         "/apis/serving.pumas.dev/v1alpha1/namespaces/a/servedmodels",
         "/apis/serving.pumas.dev/v1alpha1/namespaces/b/servedmodels",
         "/apis/serving.pumas.dev/v1alpha1/namespaces/pumas-system/servingprofiles",
         "/api/v1/namespaces/a/services",
     ]
-    assert len(paths) == 7 * 2 + 1
+    assert len(paths) == 7 * 2 + 2
     assert paths[-2:] == ["/api/v1/namespaces/a/pods", "/api/v1/namespaces/b/pods"]
 
 

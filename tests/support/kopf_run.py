@@ -58,8 +58,8 @@ async def watching(
     """kopf runs while the block lasts, outlives it, and has sent nothing but GETs."""
     told = Told()
     ready = asyncio.Event()
-    registry = build_registry(sink or told, at_home=at_home, pulse=pulse)
-    settings = build_settings(at_home=at_home, lease=LEASE_NAME)
+    registry = build_registry(sink or told, at_home=at_home, lease=LEASE_NAME, pulse=pulse)
+    settings = build_settings(at_home=at_home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(write_kubeconfig(folder, api.server.url)))
         running = asyncio.create_task(

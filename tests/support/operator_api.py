@@ -64,12 +64,12 @@ class OperatorApi:
             return web.json_response(told, status=error.status)
 
     def _changed(self, kind: Kind, body: dict[str, Any]) -> None:
-        self.server.version = int(body["metadata"]["resourceVersion"]) - 1
+        self.server.store.version = int(body["metadata"]["resourceVersion"]) - 1
         self.server.put(_collection(kind, body), body)
 
     def _gone(self, kind: Kind, body: dict[str, Any]) -> None:
         self.server.delete(_collection(kind, body), body)
-        self.cluster._version = self.server.version
+        self.cluster._version = self.server.store.version
 
 
 def _collection(kind: Kind, body: dict[str, Any]) -> str:
