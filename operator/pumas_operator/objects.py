@@ -97,6 +97,8 @@ class Objects:
             return False
         if held is not None:
             self._disown(kind, key, held)
+            if uid_of(held) != uid_of(body):
+                self._end(held)
         self._held[kind][key] = _without_field_owners(body)
         self._owned[kind][_model_uid(kind, body)].add(key)
         return True
@@ -107,10 +109,13 @@ class Objects:
         if held is not None and uid_of(held) == uid:
             del self._held[kind][key]
             self._disown(kind, key, held)
-            # Not for ever: what has only left a watch, for want of a label, may return newer.
-            self._ended[uid] = _version(held)
-            if len(self._ended) > _ENDED:
-                del self._ended[next(iter(self._ended))]
+            self._end(held)
+
+    def _end(self, held: Json) -> None:
+        """No copy of what is gone brings it back. What only left a watch may return newer."""
+        self._ended[uid_of(held)] = _version(held)
+        if len(self._ended) > _ENDED:
+            del self._ended[next(iter(self._ended))]
 
     def _disown(self, kind: Kind, key: Key, body: Json) -> None:
         uid = _model_uid(kind, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,6 +40,7 @@ from support.loopback import (
 
 PATH = "/api/v1/namespaces/team/pods/a"
 GOOD = b'{"kind": "Pod", "metadata": {"name": "a"}}'
+NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 POD: dict[str, object] = {"kind": "Pod", "metadata": {"name": "a"}}
 
 
@@ -46,6 +48,8 @@ POD: dict[str, object] = {"kind": "Pod", "metadata": {"name": "a"}}
 def no_server_remembered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The library keeps the configuration that was loaded last for the whole process."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    # No server here speaks TLS, and reading the machine's authorities takes longer than a test.
+    monkeypatch.setattr(ssl, "create_default_context", lambda **told: NO_AUTHORITIES)
     yield
     Configuration.set_default(None)
 

@@ -60,6 +60,14 @@ def test_the_end_of_the_former_does_not_end_the_later() -> None:
     objects.remove(DEPLOYMENT, KEY, "v")
 
 
+def test_what_another_has_replaced_does_not_come_back() -> None:
+    objects = Objects()
+    old, new = child(5, uid="u"), child(9, uid="v")
+    assert objects.put(DEPLOYMENT, old) and objects.put(DEPLOYMENT, new)
+    assert not objects.put(DEPLOYMENT, old)
+    assert objects.get(DEPLOYMENT, KEY) == new
+
+
 def test_an_object_that_changes_hands_is_nobodys_but_the_new_owners() -> None:
     objects = Objects()
     objects.put(DEPLOYMENT, child(1, owner="m1"))
