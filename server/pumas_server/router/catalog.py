@@ -58,6 +58,16 @@ class Target:
     """Calls that it may have in flight."""
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a row is made of."""
+
+    record: ModelRecord
+    observations: tuple[Observation, ...]
+    """Of the record's endpoints, in their order."""
+    profile_required: bool
+
+
 @dataclass(frozen=True)
 class Row:
     """One (alias, profile) pair, as it is now."""
@@ -69,6 +79,7 @@ class Row:
     targets: tuple[Target, ...]
     error: Fault | None
     profile_required: bool
+    made_of: Evidence
 
     @property
     def alias(self) -> str:
@@ -247,18 +258,25 @@ def build_catalog(
     records: Sequence[ModelRecord],
     observations: Mapping[ObservationKey, Observation],
     external_in_flight: int,
+    before: Catalog | None = None,
 ) -> Catalog:
-    """The catalogue of what is known now. Losers of a duplicate identity are not listed."""
+    """The catalogue of what is known now. Losers of a duplicate identity are not listed.
+
+    A row of which nothing has changed is taken from the catalogue `before`, which was built with
+    the same limit: with a thousand models one of them changes at a time.
+    """
     listed = [r for r in records if not lost(r.model)]
     count: dict[str, int] = defaultdict(int)
     for record in listed:
         count[record.model.alias] += 1
-    return Catalog(
-        [
-            _row(record, observations, external_in_flight, count[record.model.alias] > 1)
-            for record in listed
-        ]
-    )
+    rows = []
+    for record in listed:
+        seen = tuple(observations.get(key_of(record, e), UNOBSERVED) for e in record.endpoints)
+        made_of = Evidence(record, seen, count[record.model.alias] > 1)
+        old = before.by_uid(record.model.metadata.uid) if before is not None else None
+        same = old is not None and old.made_of == made_of
+        rows.append(old if old is not None and same else _row(made_of, external_in_flight))
+    return Catalog(rows)
 
 
 def lost(model: ServedModel) -> bool:
@@ -267,14 +285,10 @@ def lost(model: ServedModel) -> bool:
     return error is not None and error.reason is Reason.DUPLICATE_IDENTITY
 
 
-def _row(
-    record: ModelRecord,
-    observations: Mapping[ObservationKey, Observation],
-    external_in_flight: int,
-    profile_required: bool,
-) -> Row:
+def _row(made_of: Evidence, external_in_flight: int) -> Row:
+    record = made_of.record
     model, external = record.model, record.model.spec.runtime is Runtime.EXTERNAL
-    seen = [(e, observations.get(key_of(record, e), UNOBSERVED)) for e in record.endpoints]
+    seen = list(zip(record.endpoints, made_of.observations, strict=True))
     targets = tuple(
         Target(
             Identity(model.metadata.uid, record.spec_hash, endpoint.uid, said.boot_id),
@@ -298,7 +312,8 @@ def _row(
         descriptors=declare(model.spec, facts),
         targets=targets,
         error=_error(model, seen, bool(targets)),
-        profile_required=profile_required,
+        profile_required=made_of.profile_required,
+        made_of=made_of,
     )
 
 

@@ -205,7 +205,8 @@ class Workers:
             key: unready(said) if key in self._ejections else said
             for key, said in self._observations.items()
         }
-        self.catalog = build_catalog(self._records, said, self._settings.external_in_flight)
+        limit = self._settings.external_in_flight
+        self.catalog = build_catalog(self._records, said, limit, self.catalog)
         swapped, self._swapped = self._swapped, asyncio.Event()
         swapped.set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.catalog import Catalog, build_catalog
 from pumas_server.router.observations import Observation, key_of
 from pumas_server.router.source import Endpoint, ModelRecord
+from support.models import served_model
 from support.routers import external
 
 TEXT = Modalities(input=("text",), output=("text",))
@@ -182,3 +184,15 @@ def test_an_empty_catalogue() -> None:
     assert catalog.openai_models == {}
     with pytest.raises(ContractError):
         catalog.select("x", None)
+
+
+def test_a_change_of_one_model_makes_one_row_anew() -> None:
+    records = [ModelRecord(served_model(name, uid=name), "h", ()) for name in ("a", "b")]
+    before = build_catalog(records, {}, 64)
+    other = served_model("b", uid="b", drainSeconds=1)
+    after = build_catalog([replace(records[0]), ModelRecord(other, "h", ())], {}, 64, before)
+    assert after.rows[0] is before.rows[0]
+    assert after.rows[1].model is other
+    twin = ModelRecord(served_model("c", uid="c", alias="a", profile="p"), "h", ())
+    twins = build_catalog([records[0], twin], {}, 64, after)
+    assert [row.profile_required for row in twins.rows] == [True, True]
