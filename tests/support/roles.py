@@ -17,6 +17,9 @@ CHILD = "get list watch create patch delete"
 OPERATOR: Grants = {
     ("serving.pumas.dev", "servedmodels", READ),
     ("serving.pumas.dev", "servedmodels/status", "patch"),
+    # To put a model to rest that is loaded on demand, unless an autoscaler has it.
+    ("serving.pumas.dev", "servedmodels/scale", "patch"),
+    ("autoscaling", "horizontalpodautoscalers", "list"),
     ("apps", "deployments", CHILD),
     ("", "services", CHILD),
     ("networking.k8s.io", "networkpolicies", CHILD),

@@ -13,7 +13,8 @@ from support.release import Release, namespace
 
 #: Each of them leaves less than those before it need: first the release goes, then the cluster.
 LAST = (
-    *("test_operator_faults", "test_rights", "test_install", "test_upgrade", "test_uninstall"),
+    *("test_operator_faults", "test_lifecycle_faults", "test_rights", "test_lmsp_cluster"),
+    *("test_install", "test_upgrade", "test_uninstall"),
     *("test_two_operators", "test_down"),
 )
 

@@ -1,6 +1,7 @@
 {{/*
 What the operator may do in the namespaces whose models it serves. It reads Secrets by name only
-(the one it is about to write), never lists them, and never writes a model's spec.
+(the one it is about to write), never lists them, and of a model's spec it writes the number of pods
+alone, to put it to rest; an autoscaler's models it leaves to it.
 */}}
 {{- define "pumas.operatorRules" -}}
 - apiGroups: [serving.pumas.dev]
@@ -9,6 +10,12 @@ What the operator may do in the namespaces whose models it serves. It reads Secr
 - apiGroups: [serving.pumas.dev]
   resources: [servedmodels/status]
   verbs: [patch]
+- apiGroups: [serving.pumas.dev]
+  resources: [servedmodels/scale]
+  verbs: [patch]
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list]
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [get, list, watch, create, patch, delete]
