@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -86,17 +87,12 @@ def test_a_router_that_is_killed_during_a_load_leaves_one_load(
         soon(lambda: httpx.get(path, trust_env=False).status_code == 200, "it is known", 10)  # noqa: B023
     replicas, generation = spec_of(models, "llm")
     assert replicas == 0
-    waiting = threading.Thread(
-        target=lambda: pytest.raises(
-            httpx.HTTPError, ask, f"http://{routers[first][1]}:8080", alias
-        ),
-        daemon=True,
-    )
-    waiting.start()
-    soon(lambda: spec_of(models, "llm")[0] == 1, "the load")
-    kill(routers[first][0], "pumas_server.router")
-    waiting.join(30)
-    assert not waiting.is_alive(), "who waited there is told by the broken connection"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask, f"http://{routers[first][1]}:8080", alias)
+        soon(lambda: spec_of(models, "llm")[0] == 1, "the load")
+        kill(routers[first][0], "pumas_server.router")
+        with pytest.raises(httpx.TransportError):
+            waiting.result(30)
     answer = ask(f"http://{routers[second][1]}:8080", alias)
     assert answer.status_code == 200, answer.text
     assert spec_of(models, "llm") == (1, generation + 1), "it was loaded once"
