@@ -223,10 +223,11 @@ class Catalog:
 
     @cached_property
     def openai_models(self) -> dict[str, dict[str, object]]:
-        """Loaded models in the OpenAI shape, by id: each id once, with its profiles."""
+        """Models that a call can have, loaded or on demand, in the OpenAI shape, by id: each id
+        once, with its profiles."""
         profiles: dict[str, list[str]] = defaultdict(list)
         for row in self.rows:
-            if row.load_state is LoadState.LOADED:
+            if row.load_state is LoadState.LOADED or row.asleep:
                 profiles[row.alias].append(row.profile)
         return {
             alias: {

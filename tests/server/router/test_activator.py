@@ -210,3 +210,5 @@ async def test_discovery_tells_that_it_sleeps_and_what_it_will_be() -> None:
         assert told["chat_generation"] == {"state": "unavailable", "reason": "runtime_unavailable"}
         _, _, raw = await running.get("/v1/capabilities?model=llm")
         assert json.loads(raw)["activation"] == {"on_demand": True}
+        listed = json.loads((await running.get("/v1/models"))[2])["data"]
+        assert [each["id"] for each in listed] == ["llm"], "a client may choose it"
