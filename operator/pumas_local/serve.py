@@ -181,7 +181,7 @@ async def _follow(router: Router, terminal: Terminal, began: float) -> None:
 
 def _picture(catalog: Catalog) -> object:
     """What of a catalogue a person is told."""
-    return [(row.load_state, row.error, bool(row.targets)) for row in catalog.rows]
+    return [(row.load_state, row.error, bool(row.targets), row.facts.mode) for row in catalog.rows]
 
 
 def _differs_from(pictured: object) -> Callable[[Catalog], bool]:
@@ -189,7 +189,9 @@ def _differs_from(pictured: object) -> Callable[[Catalog], bool]:
 
 
 def _settled(row: Row) -> bool:
-    return bool(row.targets) or row.error is not None or row.load_state is LoadState.FAILED
+    sleeps = row.model.spec.replicas == 0 and row.facts.mode is not None
+    failed = row.error is not None or row.load_state is LoadState.FAILED
+    return bool(row.targets) or failed or (row.asleep and sleeps)
 
 
 async def _first_answer(
@@ -220,11 +222,11 @@ async def _first_answer(
 
 
 async def _wait_for_text_model(router: Router) -> Row:
-    """The first model that generates text now. Raises `CannotServe` when none will."""
-    from pumas_local.terminal import available
+    """The first model that generates text when it is asked. Raises `CannotServe` when none will."""
+    from pumas_local.terminal import when_awake
 
     def ready(catalog: Catalog) -> list[Row]:
-        return [row for row in catalog.rows if "text_generation" in available(row)]
+        return [row for row in catalog.rows if "text_generation" in when_awake(row)]
 
     def decided(catalog: Catalog) -> bool:
         return bool(catalog.rows) and (

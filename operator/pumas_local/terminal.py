@@ -37,6 +37,8 @@ class Terminal:
         line.append(row.load_state, _STYLES.get(row.load_state, ""))
         if row.error is not None:
             line.append(f"  {row.error.reason}: {row.error.message}")
+        elif row.asleep and row.model.spec.replicas == 0:
+            line.append("  (a request loads it)")
         self._console.print(line)
 
     def table(self, rows: Sequence[Row]) -> None:
@@ -63,6 +65,8 @@ def _capabilities(row: Row) -> str:
     names = available(row)
     if names:
         return ", ".join(names)
+    if row.asleep:
+        return "on demand: " + ", ".join(when_awake(row))
     if row.error is not None:
         return f"none ({row.error.reason})"
     reasons = {
@@ -74,6 +78,12 @@ def _capabilities(row: Row) -> str:
 def available(row: Row) -> list[str]:
     """Names of the capabilities that can be used now."""
     return [d.capability for d in row.descriptors if isinstance(d.availability, Available)]
+
+
+def when_awake(row: Row) -> list[str]:
+    """Names of the capabilities of which a request can be made: one that sleeps is waked by it."""
+    offered = row.awake_descriptors if row.asleep else row.descriptors
+    return [d.capability for d in offered if isinstance(d.availability, Available)]
 
 
 def build_commands(url: str, row: Row) -> list[str]:
