@@ -7,11 +7,10 @@ is most of the time from the command to the first token.
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +18,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
-from pumas_local.manifest_files import ManifestError, Manifests, read_manifests
+from pumas_local.hangups import hangups
+from pumas_local.manifest_files import Manifests, read_manifests
 from pumas_local.node import Node
 from pumas_server.router.listener import is_loopback, listen
 from pumas_server.router.stop_signals import stop_signals
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pumas_local.terminal import Terminal
     from pumas_server.router.app import Router
     from pumas_server.router.catalog import Catalog, Row
-
-logger = logging.getLogger(__name__)
 
 #: How long a fault that may pass (an engine that ended) is given before `--prompt` gives up.
 PASSING_FAULT_SECONDS = 5.0
@@ -75,43 +73,12 @@ async def _serve(options: ServeOptions, manifests: Manifests, listener: socket.s
     began = monotonic()
     stop = asyncio.Event()
     node = Node(manifests, options.data)
-    with stop_signals(stop), _reloads(options, node):
+    with stop_signals(stop), hangups(options.manifests, node, stop):
         try:
             await node.start()
             return await _route(options, node, listener, stop, began)
         finally:
             await node.stop()
-
-
-@contextmanager
-def _reloads(options: ServeOptions, node: Node) -> Iterator[None]:
-    """While the block lasts, SIGHUP has the manifests read again."""
-    again: set[asyncio.Task[None]] = set()
-    turn = asyncio.Lock()
-
-    async def reload() -> None:
-        async with turn:
-            try:
-                manifests = read_manifests(options.manifests)
-            except ManifestError as error:
-                logger.warning("the manifests stay as they were read before: %s", error)
-                return
-            await node.reload(manifests)
-            logger.info("the manifests were read again")
-
-    def on_signal() -> None:
-        task = asyncio.create_task(reload())
-        again.add(task)
-        task.add_done_callback(again.discard)
-
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, on_signal)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
-        for task in again:
-            task.cancel()
 
 
 async def _route(

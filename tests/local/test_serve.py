@@ -278,7 +278,7 @@ def test_engine_that_does_not_start(tmp_path: Path, tiny_models: Path) -> None:
         assert serving.survivors() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopping_leaves_nothing(tmp_path: Path, tiny_models: Path, number: signal.Signals) -> None:
     with serve(tmp_path, manifest("tiny", source=source(tiny_models, "tiny-chat"))) as serving:
         serving.engine("tiny")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from support.serve import Serving, manifest, serve
+from support.serve import PUMAS, Serving, manifest, serve
 from support.worker import until
 
 ON_DEMAND = {"replicas": 0, "activation": {"onDemand": True}}
@@ -49,6 +53,27 @@ def test_sighup_has_the_manifests_read_again(tmp_path: Path, tiny_models: Path) 
         file.write_text(good.replace("first", "second"), "utf-8")
         serving.process.send_signal(signal.SIGHUP)
         until(lambda: models(serving) == ["second"], "the second", 30)
+
+
+def test_the_end_of_the_terminal_is_the_end(tmp_path: Path, tiny_models: Path) -> None:
+    document = manifest("m", **chat_file(tiny_models), **ON_DEMAND)
+    (tmp_path / "m.yaml").write_text(json.dumps(document), "utf-8")
+    ours, theirs = pty.openpty()
+    command = [PUMAS, "serve", tmp_path / "m.yaml", "--port", "0", "--data", tmp_path / "data"]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    try:
+        told = b""
+        while b"a request loads it" not in told:
+            told += os.read(ours, 4096)
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)  # as the kernel does to the terminal's own session
+        process.wait(30)
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 202), ("0.0.0.0", 404)])
