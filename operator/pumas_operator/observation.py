@@ -51,6 +51,8 @@ class Observed:
     """All that a model's status depends on, beside its spec and its previous status."""
 
     profile_found: bool = True
+    home: str = ""
+    """The namespace that profiles are looked for in; empty on one machine."""
     duplicate: bool = False
     """Whether another model has this alias and profile and comes first."""
     refused: Fault | None = None

@@ -74,6 +74,7 @@ def build_plan(snapshot: Snapshot, settings: Settings, engine_key: str) -> Plan:
         refusal = build_refusal(model.spec, profile, local=False)
     observed = Observed(
         profile_found=profile is not None or refusal is not None,
+        home=settings.namespace,
         duplicate=snapshot.duplicate,
         refused=refusal,
         external=model.spec.endpoint is not None,

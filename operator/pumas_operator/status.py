@@ -103,7 +103,8 @@ def _refusal(model: ServedModel, observed: Observed) -> Fault | None:
         sentence = f"Another model is served as {model.alias} with profile {model.profile}."
         return Fault(reason=Reason.DUPLICATE_IDENTITY, message=sentence)
     if not observed.profile_found:
-        sentence = f"There is no ServingProfile named {model.profile}."
+        place = f" in the namespace {observed.home}" if observed.home else ""
+        sentence = f"There is no ServingProfile named {model.profile}{place}."
         return Fault(reason=Reason.PROFILE_NOT_FOUND, message=sentence)
     return observed.refused
 
@@ -187,7 +188,11 @@ def _accepted(situation: _Situation) -> _Verdict:
     if situation.observed.external:
         return _Verdict("True", Reason.ACCEPTED, "The endpoint may be used.")
     if situation.known.file is not None:
-        return _Verdict("True", Reason.ACCEPTED, "The file was inspected and can be served.")
+        sentence = "The file was inspected and can be served."
+        if situation.model.spec.sha256 is not None and not situation.known.file.digest:
+            # The header of a remote file is all that was read.
+            sentence = "The file was inspected; its digest is checked when it is fetched."
+        return _Verdict("True", Reason.ACCEPTED, sentence)
     job = situation.observed.inspection
     held_up = job.fault if job is not None else None
     sentence = "The file was not inspected yet."
@@ -220,7 +225,7 @@ def _progressing(situation: _Situation) -> _Verdict:
         return _Verdict("True", Reason.DRAINING, "The previous pod is ending.")
     if not observed.pods and situation.known.file is None and observed.inspection_hash:
         return _Verdict("True", Reason.INSPECTING, "The file is inspected before a pod is made.")
-    return _Verdict("True", Reason.STARTING, "The pod fetches the file and starts the engine.")
+    return _Verdict("True", Reason.STARTING, "The pod gets its file ready and starts the engine.")
 
 
 def _ready(progressing: _Verdict) -> _Verdict:

@@ -254,7 +254,7 @@ def test_every_station_of_an_ordinary_life(models: TeamModels, models_server: Mo
     models.told(name, ACCEPTED, "Unknown", Reason.INSPECTING, "The file was not inspected yet.")
     inspecting = "The file is inspected before a pod is made."
     models.told(name, PROGRESSING, "True", Reason.INSPECTING, inspecting)
-    starting = "The pod fetches the file and starts the engine."
+    starting = "The pod gets its file ready and starts the engine."
     models.told(name, PROGRESSING, "True", Reason.STARTING, starting)
     models.told(name, SERVABLE, "False", Reason.NO_ENDPOINT, "No endpoint answers.")
     serves(models, name)

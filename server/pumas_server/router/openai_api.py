@@ -297,6 +297,8 @@ def _require(row: Row, capability: Capability, path: str) -> None:
         raise RouteError(
             503, Code.CAPABILITY_UNAVAILABLE, f"model `{row.alias}` cannot be reached now{why}"
         )
+    if not why and row.model.spec.replicas == 0:
+        why = ": no pod is wanted (spec.replicas is 0)"
     raise RouteError(409, "model_not_ready", f"model `{row.alias}` is {row.load_state}{why}")
 
 
