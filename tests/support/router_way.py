@@ -32,6 +32,8 @@ class RouterWay:
     """Of these nothing comes any more, and nobody says so."""
     way: Way = field(init=False)
     relistings: int = 0
+    rewinds: int = 0
+    """So many events are told once more when watches begin next."""
     _breaks: int = 0
 
     def __post_init__(self) -> None:
@@ -56,9 +58,10 @@ class RouterWay:
         except Unreachable as error:
             raise Unanswered(str(error)) from None
 
-    def break_watches(self) -> None:
-        """Connections end; the routers come again."""
+    def break_watches(self, rewinds: int = 0) -> None:
+        """Connections end; the router comes again, and may be told so many old events anew."""
         self._breaks += 1
+        self.rewinds = rewinds
         self.stalled.clear()
         self.api.wake()
 
@@ -113,6 +116,7 @@ class Answer:
         at = len(history)
         while at > 0 and history[at - 1].version > self._since:
             at -= 1
+        at = max(0, at - way.rewinds)
         while not way.broken(breaks):
             if at < len(history) and self._kind not in way.stalled:
                 yield _line(history[at])
