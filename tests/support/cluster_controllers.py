@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pumas_crds.vocabulary import MODEL_UID_LABEL, SPEC_HASH_ANNOTATION
-from pumas_operator.kinds import DEPLOYMENT, JOB, POD, SERVED_MODEL, WATCHED_CHILDREN, Kind
+from pumas_operator.kinds import CHILDREN, DEPLOYMENT, JOB, POD, SERVED_MODEL, Kind
 from pumas_operator.objects import owner_of, owners_of
 from support.kubelet_pods import DRAIN_SECONDS, FILE, NO_MODEL, Phase, ServingPod
 from support.kubernetes import container, pod, terminated
@@ -113,7 +113,7 @@ class Controllers:
     def _collect(self) -> None:
         """What nobody owns any more goes."""
         alive = {body["metadata"]["uid"] for body in self._api.all(SERVED_MODEL)}
-        for kind in (*WATCHED_CHILDREN, JOB, SLICE):
+        for kind in (*CHILDREN.values(), JOB, SLICE):
             for body in self._api.all(kind):
                 if owner_of(body) not in alive:
                     self._drop(kind, body)

@@ -40,23 +40,28 @@ class Watches:
         """Nothing comes any more."""
         if self._due is not None:
             self._due.cancel()
-        self._api = SharedApi()  # a late event finds nothing
 
     def go_on(self) -> None:
         """All that was held back comes, in order."""
         self.stalled.clear()
         self.soon()
 
-    def relist(self) -> None:
-        """What was held back is lost: each kind is listed and then watched from there."""
+    def relist(self) -> bool:
+        """What was held back is lost: each kind is listed and then watched from there.
+
+        Whether some listing was empty: then nobody is told that there was one.
+        """
+        blind = False
         for watched in WATCHED:
             if watched.kind in self.stalled:
                 self._at[watched.kind] = len(self._api.history[watched.kind])
+                blind |= not self._api.all(watched.kind)
                 for body in self._api.all(watched.kind):
                     if _selects(watched, body):
                         self._intake.seen(watched.kind, body)
                         self._intake.relisted()
         self.stalled.clear()
+        return blind
 
     def replay(self, count: int) -> None:
         """The last events of each kind are told once more."""
