@@ -87,6 +87,7 @@ class Controllers:
         }
         self._api.cluster.put(POD, body)
         self._api.cluster.put(JOB, {**job, "status": {"succeeded": 1}})
+        asyncio.get_running_loop().call_later(JOB_KEPT_SECONDS + 1, self.soon)
 
     def _heard(self, kind: Kind, change: Change) -> None:
         if kind in (DEPLOYMENT, JOB, SERVED_MODEL):
@@ -107,6 +108,7 @@ class Controllers:
                 asyncio.get_running_loop().call_later(JOB_SECONDS, self.finish, job)
             elif done is not None and now - done >= JOB_KEPT_SECONDS:
                 self._drop(JOB, job)
+                self.soon()
         self._tend(now)
         self._slices()
 

@@ -83,7 +83,9 @@ async def _converge(world: World, judge: Judge) -> None:
         await _pass(world, judge, _SLICE_SECONDS)
     world.hits["it serves with demand"] += 1
     await _pass(world, judge, RESTS_WITHIN)
-    assert world.replicas == 0 and not world.controllers.pods, "without demand it does not rest"
+    assert world.replicas == 0 and not world.controllers.pods, (
+        f"without demand it does not rest: {world.describe()}"
+    )
     assert world.status["loadState"] == "unloaded", world.status["loadState"]
     world.hits["it rests without demand"] += 1
     before, operator = len(world.api.cluster.writes), world.operator

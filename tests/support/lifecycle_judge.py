@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumas_crds.vocabulary import PERMANENT_REASONS
+from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_server.router.lmsp.model_object import ERROR, READY, build_model_object
 from pumas_server.router.wake import GONE, UNLOADED
 from support.lifecycle_world import HOLD_SECONDS, IDLE_SECONDS, World
@@ -134,7 +134,8 @@ class Judge:
             saw = [told.reason for told in mine if told.at > began]
             saw += [told.reason for told in mine if told.at <= began][-1:]
             known = saw if began - world.stirred_at > KNOWN_SECONDS else [t.reason for t in mine]
-            if fault.reason not in known:
+            seen_by_router = fault.reason == Reason.ENGINE_FAILED and world.engine_failed_at >= 0
+            if fault.reason not in known and not seen_by_router:
                 yield f"told {fault.reason}, which it never was"
 
     def _catalogue(self) -> Iterator[str]:

@@ -117,6 +117,7 @@ def _image(world: World, n: int) -> None:
 
 @rule("an engine fails", 1, _has_pod(Phase.STARTING, Phase.READY))
 def _engine(world: World, n: int) -> None:
+    world.engine_failed_at = world.time
     _move(world, Phase.ENGINE, Phase.STARTING, Phase.READY)
 
 

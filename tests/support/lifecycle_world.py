@@ -52,6 +52,7 @@ class World:
         """Until when a router may be carrying an unload out."""
         self.used_at: dict[str, float] = {}
         self.stirred_at = self.unkind_at = 0.0
+        self.engine_failed_at = -1.0
         self.blind_until = 0.0
         self.faults: list[str] = []
         """What was seen to be wrong where no exception could be raised."""
@@ -142,6 +143,12 @@ class World:
         if self.api.away or stalled or self.time < self.blind_until:
             return 0.0
         return self.time - max(self.stirred_at, self.controllers.moved_at)
+
+    def describe(self) -> str:
+        """For people who look at a failure."""
+        pods = [(p.name, p.phase.value, p.ends_at) for p in self.controllers.pods.values()]
+        heard = self.operator.heard if self.operator is not None else {}
+        return f"{self.uid} wants {self.replicas}; {pods}; heard {heard}; {self.status}"
 
     async def crash_operator(self) -> None:
         """It is killed."""
