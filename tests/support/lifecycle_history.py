@@ -86,14 +86,14 @@ async def _converge(world: World, judge: Judge) -> None:
     assert world.replicas == 0 and not world.controllers.pods, (
         f"without demand it does not rest: {world.describe()}"
     )
-    assert world.status["loadState"] == "unloaded", world.status["loadState"]
+    assert world.status["loadState"] == "unloaded", world.describe()
     world.hits["it rests without demand"] += 1
     before, operator = len(world.api.cluster.writes), world.operator
     assert operator is not None
     operator.operation._queue.add(KEY)
     await _pass(world, judge, 1.0)
     after = world.api.cluster.writes[before:]
-    assert not after, f"one reconciliation more writes {after}"
+    assert not after, f"one reconciliation more writes {after}; {world.describe()}"
 
 
 async def _heal(world: World, judge: Judge) -> None:

@@ -35,6 +35,7 @@ class Judge:
     def look(self) -> None:
         """Raise `AssertionError` with all that is wrong now."""
         world = self._world
+        world.note_trouble()
         wrong = [*world.faults, *self._callers(), *self._catalogue()]
         world.faults.clear()
         assert not wrong, "; ".join(wrong)

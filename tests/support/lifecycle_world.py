@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pumas_operator.kinds import SERVED_MODEL, Kind
 from support.cluster_controllers import TEAM, Controllers
 from support.cluster_objects import model_object
+from support.kubelet_pods import Phase
 from support.living_operator import LivingOperator
 from support.living_router import Call, LivingRouter
 from support.shared_api import Change, SharedApi
@@ -134,14 +135,20 @@ class World:
         """For a while nobody needs to know the truth."""
         self.stirred_at = self.unkind_at = self.time
 
-    @property
-    def calm_for(self) -> float:
-        """How long nothing has kept operator and routers from knowing the truth."""
-        operator = self.operator
+    def note_trouble(self) -> None:
+        """What lasts keeps the truth from being known, and calls from being answered, till now."""
+        operator, controllers = self.operator, self.controllers
         watches = operator.watches if operator is not None else None
         stalled = watches is None or watches.stalled or any(r.way.stalled for r in self.routers)
         if self.api.away or stalled or self.time < self.blind_until:
-            return 0.0
+            self.stir()
+        failing = any(p.phase not in (Phase.STARTING, Phase.READY) for p in controllers.pods.values())
+        if failing or not (controllers.obliges and controllers.file_good):
+            self.unkind_at = self.time
+
+    @property
+    def calm_for(self) -> float:
+        """How long nothing has kept operator and routers from knowing the truth."""
         return self.time - max(self.stirred_at, self.controllers.moved_at)
 
     def describe(self) -> str:

@@ -61,6 +61,8 @@ class Demand:
             self._used |= self._sessions.models() & self._told.keys()
             due = [uid for uid in self._used if self._due(uid) <= 0]
             await asyncio.gather(*map(self._tell, due))
+            # A call that is open now is told of once more, so that its end is, whenever it comes.
+            self._used |= self._sessions.models() & self._told.keys()
             self._forget_unused()
             waits = [self._due(uid) for uid in (self._used | self._told.keys())]
             try:
