@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from pumas_operator.kinds import AUTOSCALER
 from support.cluster_controllers import TEAM
-from support.kubelet_pods import Phase
+from support.kubelet_pods import NO_MODEL, Phase
 from support.lifecycle_judge import Judge, failed_for_good
 from support.lifecycle_rules import RULES
 from support.lifecycle_world import ACTIVATION, IDLE_SECONDS, World
@@ -122,6 +122,11 @@ async def _heal(world: World, judge: Judge) -> None:
     for pod in controllers.pods.values():
         if pod.phase is Phase.REFUSED:
             controllers.move(pod, Phase.STARTING)
+    refused = world.status.get("error", {}).get("reason") == NO_MODEL["reason"]
+    if refused and not failed_for_good(world):
+        # What serves is older than what was refused, and a load request is for what does not serve.
+        world.sources += 1
+        world.change_model(source=world.source())
     world.stir()
     controllers.soon()
     # Long calls end, and what operator and routers wait for comes.
