@@ -78,7 +78,7 @@ def _request(world: World, n: int) -> None:
     world.calls.append(router.request((0.05, 1.0, 5.0, 90.0)[n // 2 % 4]))
 
 
-@rule("a caller leaves", 2, lambda world: any(c.ended is None for c in world.calls))
+@rule("a caller leaves", 3, lambda world: any(c.ended is None for c in world.calls))
 def _leave(world: World, n: int) -> None:
     there = [call for call in world.calls if call.ended is None]
     call = there[n % len(there)]
@@ -108,6 +108,8 @@ def _ready(world: World, n: int) -> None:
 @rule("a pod runs out of memory", 1, _has_pod(Phase.STARTING, Phase.READY))
 def _oom(world: World, n: int) -> None:
     _move(world, Phase.OOM, Phase.STARTING, Phase.READY)
+    if n % 2:
+        world.controllers.obliges = False  # once more and once more
 
 
 @rule("a pod has no image", 1, _has_pod(Phase.STARTING))
