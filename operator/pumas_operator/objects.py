@@ -93,11 +93,13 @@ class Objects:
             return False
         key = key_of(body)
         held = self._held[kind].get(key)
-        if held is not None and uid_of(held) == uid_of(body) and _version(held) >= _version(body):
-            return False
         if held is not None:
+            same, newer = uid_of(held) == uid_of(body), _version(body) - _version(held)
+            # Of two that had one name after each other the later has the higher version.
+            if newer < 0 or (same and newer == 0):
+                return False
             self._disown(kind, key, held)
-            if uid_of(held) != uid_of(body):
+            if not same:
                 self._end(held)
         self._held[kind][key] = _without_field_owners(body)
         self._owned[kind][_model_uid(kind, body)].add(key)

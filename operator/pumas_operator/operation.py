@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from datetime import UTC, datetime
+from time import monotonic
 
 from pumas_operator.applying import Changed
 from pumas_operator.cluster import Cluster, Refused, Unreachable
@@ -62,10 +64,13 @@ class Operation:
         environment: Environment,
         secret: bytes,
         leads: Callable[[], bool],
+        clock: Callable[[], float] = monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        """`clock` measures how long a model is at rest; `now` is what statuses are dated with."""
         fenced = Fenced(cluster, leads)
         describer = Describer(supervisors)
-        objects, self._uses = Objects(), Uses()
+        objects, self._uses = Objects(), Uses(clock)
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._suspicion = asyncio.Event()
         self._reconciler = Reconciler(
@@ -76,6 +81,7 @@ class Operation:
             environment.namespace,
             secret,
             self._uses,
+            now,
         )
         self.intake = Intake(
             objects,

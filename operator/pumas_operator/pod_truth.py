@@ -47,7 +47,7 @@ def observe_pods(pods: Iterable[Json], spec_hash: str) -> tuple[PodObservation, 
     """
     ordered = oldest_first(pods)
     last = len(ordered) - 1
-    kept = [pod for at, pod in enumerate(ordered) if not _over(pod) or at == last]
+    kept = [pod for at, pod in enumerate(ordered) if not is_over(pod) or at == last]
     return tuple(observe_pod(pod, spec_hash) for pod in kept)
 
 
@@ -137,7 +137,8 @@ def _age(pod: Json) -> tuple[str, str]:
     return text(metadata, "creationTimestamp"), text(metadata, "name")
 
 
-def _over(pod: Json) -> bool:
+def is_over(pod: Json) -> bool:
+    """Whether all of a pod's programs have ended for good: it is evicted, lost or done."""
     return text(member(pod, "status"), "phase") in ("Failed", "Succeeded")
 
 

@@ -38,7 +38,7 @@ from pumas_operator.kinds import (
 from pumas_operator.manifests import Settings
 from pumas_operator.objects import Key, Objects, is_going, key_of, uid_of
 from pumas_operator.plan import Plan, Snapshot, build_plan, is_inspector
-from pumas_operator.pod_truth import is_ready
+from pumas_operator.pod_truth import is_over, is_ready
 from pumas_operator.requests import build_event_write, build_list, build_rest, build_status_write
 from pumas_operator.rest import Uses
 from pumas_operator.stall import (
@@ -137,7 +137,9 @@ class Reconciler:
         if decided_on is None or _generation(decided_on) != model.metadata.generation:
             return None  # an event has come, and with it the next reconciliation
         if status.load_state is LoadState.LOADED:
-            if await self._describer.busy(snapshot.pods):
+            # What inspects and what has ended works on no call, and would never say so.
+            pods = [pod for pod in snapshot.pods if not is_inspector(pod) and not is_over(pod)]
+            if await self._describer.busy(pods):
                 self._uses.wanted(model.metadata.uid)
                 return RENEW_SECONDS
             if await self._autoscaled(model):

@@ -41,12 +41,22 @@ def test_an_older_copy_replaces_nothing() -> None:
     assert objects.put(DEPLOYMENT, child(10)), "versions are numbers: 10 is after 5"
 
 
-def test_another_of_the_same_name_replaces_it_whatever_its_version() -> None:
+def test_another_of_the_same_name_replaces_it() -> None:
     objects = Objects()
-    objects.put(DEPLOYMENT, child(5, owner="m1"))
-    assert objects.put(DEPLOYMENT, child(3, uid="v", owner="m2"))
+    objects.put(DEPLOYMENT, child(3, owner="m1"))
+    assert objects.put(DEPLOYMENT, child(5, uid="v", owner="m2"))
     assert tuple(objects.owned(DEPLOYMENT, "m1")) == ()
-    assert tuple(objects.owned(DEPLOYMENT, "m2")) == (child(3, uid="v", owner="m2"),)
+    assert tuple(objects.owned(DEPLOYMENT, "m2")) == (child(5, uid="v", owner="m2"),)
+
+
+def test_one_that_had_the_name_before_replaces_nothing() -> None:
+    objects = Objects()
+    now, before = child(5, uid="v"), child(3, uid="u")
+    objects.put(DEPLOYMENT, now)
+    assert not objects.put(DEPLOYMENT, before), "told late by a process that never saw its end"
+    objects.remove(DEPLOYMENT, KEY, "u")
+    assert objects.get(DEPLOYMENT, KEY) == now
+    assert not objects.put(DEPLOYMENT, now), "it is held"
 
 
 def test_the_end_of_the_former_does_not_end_the_later() -> None:

@@ -81,6 +81,25 @@ async def test_a_pod_that_says_nothing_is_not_put_to_rest(served: World) -> None
     assert wanted(served) == 1
 
 
+async def test_pods_that_inspect_or_are_over_keep_nothing_awake(served: World) -> None:
+    lost = served.cluster.get(POD, TEAM, "tiny-serving-1")
+    metadata = {**lost["metadata"], "name": "lost", "uid": "lost"}
+    metadata["creationTimestamp"] = "2029-01-01T00:00:00Z"
+    status = {"phase": "Failed", "reason": "Evicted"}
+    served.cluster.put(POD, {"metadata": metadata, "status": status})
+    described = served.supervisors.describe
+
+    async def only_what_runs(address: str) -> PodDescriptor | None:
+        return await described(address) if address else None
+
+    served.supervisors.describe = only_what_runs  # type: ignore[method-assign]
+    assert len(served.cluster.named(POD)) == 3, "an inspector's among them"
+    await served.settle()
+    served.clock += IDLE
+    await served.settle()
+    assert wanted(served) == 0
+
+
 async def test_another_that_changes_it_first_is_right(served: World) -> None:
     served.clock += IDLE
     asked = served.supervisors.describe

@@ -61,6 +61,9 @@ class Demand:
             self._used |= self._sessions.models() & self._told.keys()
             due = [uid for uid in self._used if self._due(uid) <= 0]
             await asyncio.gather(*map(self._tell, due))
+            # A call that is open now is told of once more, so that its end is, whenever it comes.
+            self._used |= self._sessions.models() & self._told.keys()
+            self._forget_unused()
             waits = [self._due(uid) for uid in (self._used | self._told.keys())]
             try:
                 await asyncio.wait_for(
@@ -82,6 +85,13 @@ class Demand:
         except Unsteerable as error:
             self._used.add(uid)
             _log.warning("demand for %s cannot be told: %s", model.alias, error)
+
+    def _forget_unused(self) -> None:
+        """What may be told again and is not used is waited for no longer: its next use touches."""
+        in_use = self._used | self._sessions.models()
+        for uid in self._told.keys() - in_use:
+            if self._due(uid) <= 0:
+                del self._told[uid]
 
     def _due(self, uid: str) -> float:
         """In how many seconds it may be told again."""

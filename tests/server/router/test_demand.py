@@ -61,7 +61,7 @@ def test_a_call_that_takes_long_is_use_all_the_time() -> None:
             await asyncio.sleep(100)
         return told.at
 
-    assert run_in_virtual_time(use()) == [0, 15, 30, 45, 60]
+    assert run_in_virtual_time(use()) == [0, 15, 30, 45, 60, 75], "its end too"
 
 
 def test_what_could_not_be_told_is_told_later() -> None:
@@ -107,3 +107,25 @@ def test_one_that_is_gone_is_forgotten() -> None:
 
 def test_the_interval_is_the_one_that_operators_count_on() -> None:
     assert pytest.approx(15) == RENEW_SECONDS
+
+
+def test_what_is_no_longer_used_costs_no_time() -> None:
+    async def rest() -> int:
+        demand, sessions, told, _ = await scene()
+        looks, models = 0, sessions.models
+
+        def look() -> set[str]:
+            nonlocal looks
+            looks += 1
+            return models()
+
+        sessions.models = look  # type: ignore[method-assign]
+        async with demand.run():
+            demand.touch(MODEL)
+            await asyncio.sleep(15_000)
+            demand.touch(MODEL)
+            await asyncio.sleep(1)
+        assert told.at == [0, 15_000]
+        return looks
+
+    assert run_in_virtual_time(rest()) < 6_000, "not ten times a second"
