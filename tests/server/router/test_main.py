@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,32 +14,23 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
 from pumas_server.router.listener import listen_everywhere
 from support.api_server import MODELS, SLICES, ScriptedApiServer, held
 from support.background import in_background
 from support.cluster_objects import external_object
+from support.router_process import COMMAND, RouterProcess, environment
 from support.routers import chat_operation
 from support.upstream import Conversation, ScriptedUpstream, chat
 from support.worker import free_ports, until
 
-COMMAND = [sys.executable, "-m", "pumas_server.router"]
 
-
-class RouterProcess:
+class Running(RouterProcess):
     """The process, and a client for it."""
 
     def __init__(self, folder: Path, server: ScriptedApiServer, **settings: str) -> None:
-        (self.port,) = free_ports(1)
-        self.log = folder / "router.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                COMMAND,
-                env=environment(folder, server.url) | {"PUMAS_PORT": str(self.port)} | settings,
-                stderr=log,
-            )
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=10)
+        super().__init__(folder, server.url, **settings)
+        self.client = httpx.Client(base_url=self.url, timeout=10)
 
     def status(self, path: str) -> int:
         """Of a GET; 0 while nobody answers."""
@@ -51,7 +40,7 @@ class RouterProcess:
             return 0
 
     def until_ready(self) -> None:
-        until(lambda: self.process.poll() is None and self.status("/readyz") == 200, "ready")
+        until(lambda: self.runs and self.status("/readyz") == 200, "ready")
 
     def until_serving(self) -> None:
         def serves() -> bool:
@@ -62,39 +51,14 @@ class RouterProcess:
         until(serves, "the model can be called")
 
 
-def environment(folder: Path, url: str = "http://127.0.0.1:1") -> dict[str, str]:
-    """The least that a router needs: its key, and a kubeconfig for the scripted server."""
-    (folder / "key").write_text("k" * 64 + "\n")
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "x", "cluster": {"server": url}}],
-        "users": [{"name": "x", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-        "current-context": "x",
-    }
-    (folder / "kubeconfig").write_text(yaml.safe_dump(config))
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    return kept | {
-        "HOME": str(folder),
-        "KUBECONFIG": str(folder / "kubeconfig"),
-        "PUMAS_KEY_SECRET_FILE": str(folder / "key"),
-        "PUMAS_NAMESPACE": "pumas-system",
-        "HOSTNAME": "pumas-router-0",
-        "PUMAS_PROPAGATION_SECONDS": "0",
-        "PUMAS_DRAIN_SECONDS": "1",
-    }
-
-
 @contextmanager
-def routing(folder: Path, server: ScriptedApiServer, **settings: str) -> Iterator[RouterProcess]:
-    running = RouterProcess(folder, server, **settings)
+def routing(folder: Path, server: ScriptedApiServer, **settings: str) -> Iterator[Running]:
+    running = Running(folder, server, **settings)
     try:
         yield running
     finally:
         running.client.close()
-        running.process.kill()
-        running.process.wait()
+        running.kill()
 
 
 @pytest.fixture
