@@ -27,7 +27,8 @@ from pumas_server.router.stop_signals import stop_signals
 if TYPE_CHECKING:
     from pumas_local.terminal import Terminal
     from pumas_server.router.app import Router
-    from pumas_server.router.catalog import Catalog, Row
+    from pumas_server.router.catalog import Catalog
+    from pumas_server.router.catalog_row import Row
 
 #: How long a fault that may pass (an engine that ended) is given before `--prompt` gives up.
 PASSING_FAULT_SECONDS = 5.0

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pumas_server.contract.descriptors import Available
-from pumas_server.router.catalog import Row
+from pumas_server.router.catalog_row import Row
 
 _STYLES = {"loaded": "green", "failed": "red", "loading": "yellow"}
 

@@ -259,7 +259,9 @@ async def _router_lists(world: World, n: int) -> None:
     world.api.go_away(False)
 
 
-@rule("the operator's watch stalls", 1, lambda w: w.operator is not None and bool(w.operator.watches))
+@rule(
+    "the operator's watch stalls", 1, lambda w: w.operator is not None and bool(w.operator.watches)
+)
 def _operator_stalls(world: World, n: int) -> None:
     world.stir()
     watches = world.operator.watches if world.operator is not None else None

@@ -15,7 +15,7 @@ from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import LoadState
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.activator import Activator, LoadFailed
-from pumas_server.router.catalog import Row
+from pumas_server.router.catalog_row import Row
 from pumas_server.router.cluster_access import ClusterAccess
 from pumas_server.router.cluster_source import ClusterSource
 from pumas_server.router.cluster_steering import ClusterSteering

@@ -15,7 +15,8 @@ from pumas_local.manifest_files import Manifests
 from pumas_local.node import Node
 from pumas_operator.rest import Uses
 from pumas_server.router.app import Router
-from pumas_server.router.catalog import Catalog, Row
+from pumas_server.router.catalog import Catalog
+from pumas_server.router.catalog_row import Row
 from pumas_server.router.listener import listen
 from pumas_server.router.server import serving
 from support.routers import TEST_SETTINGS, FixedSource, RunningRouter

@@ -43,7 +43,7 @@ from pumas_server.router.asgi import (
     send_whole,
     watch_caller,
 )
-from pumas_server.router.catalog import Row
+from pumas_server.router.catalog_row import Row
 from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord

@@ -16,7 +16,7 @@ import aiohttp
 from pumas_crds.served_model import ServedModel
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.admission import Admission
-from pumas_server.router.catalog import Row, Target
+from pumas_server.router.catalog_row import Row, Target
 from pumas_server.router.sessions import Session
 from pumas_server.router.upstream import ConnectFailed, Upstream
 from pumas_server.router.workers import Workers

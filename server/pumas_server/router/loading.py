@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from pumas_crds.vocabulary import LoadState, Runtime
-from pumas_server.router.catalog import Catalog, Row
+from pumas_server.router.catalog import Catalog
+from pumas_server.router.catalog_row import Row
 from pumas_server.router.lmsp.load_control import ModelGone, NotLoadable
 from pumas_server.router.steering import Outdated, Steering, Unsteerable
 from pumas_server.router.wake import wanted_replicas

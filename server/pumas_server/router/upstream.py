@@ -26,7 +26,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.router.catalog import Target
+from pumas_server.router.catalog_row import Target
 from pumas_server.router.sessions import Session
 
 IDLE_SECONDS = 2.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import LoadState, Reason
-from pumas_server.router.catalog import Row
+from pumas_server.router.catalog_row import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import pytest
 
 from pumas_crds.vocabulary import LoadState
 from pumas_server.router import workers as workers_module
-from pumas_server.router.catalog import Catalog, Row
+from pumas_server.router.catalog import Catalog
+from pumas_server.router.catalog_row import Row
 from support.eventually import eventually
 from support.routers import RunningRouter, chat_operation, external, running_router
 from support.upstream import Conversation, ScriptedUpstream

@@ -9,7 +9,8 @@ import pytest
 from pumas_crds.facts import Fault
 from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import Reason
-from pumas_server.router.catalog import Row, build_catalog
+from pumas_server.router.catalog import build_catalog
+from pumas_server.router.catalog_row import Row
 from pumas_server.router.observations import Observation
 from pumas_server.router.source import Endpoint, ModelRecord
 from pumas_server.router.wake import GONE, UNLOADED, Awake, Fails, Scale, Wait, decide_wake
