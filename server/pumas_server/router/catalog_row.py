@@ -1,4 +1,4 @@
-"""A row of the catalogue: one (alias, profile) pair, what it is made of, where it is called. Pure."""
+"""A row of the catalogue: one (alias, profile) pair, and what it is made of. Pure."""
 
 from __future__ import annotations
 
