@@ -46,6 +46,7 @@ def test_the_file_alone_decides_what_a_model_offers(tmp_path: Path, tiny_models:
                 lambda alias=row["model"], gives=outputs: (
                     found
                     if (found := serving.rows()[alias])["modalities"]["output"] == gives
+                    and available(found)  # what the status knows, the router has to see itself
                     else None
                 ),
                 f"{row['model']} gives {outputs}",
