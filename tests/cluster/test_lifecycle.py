@@ -104,6 +104,7 @@ def test_a_load_that_fails_is_told_to_who_asked_and_ends_at_zero(
     source = models_server.source("tiny-chat.gguf")
     spec = {"source": source, "replicas": 0, "activation": {"onDemand": True}}
     models.team.apply(models.body(name, profile=broken, **spec))
+    models.tells(name, ACCEPTED, "True", Reason.ACCEPTED, INSPECTED)
     models.tells(name, READY, "True", Reason.SCALED_TO_ZERO, ASLEEP)
     alias = models.status(name)["model"]
     soon(lambda: chat(client_pod, "", alias).status != 404, "the router to hear of it", 60)

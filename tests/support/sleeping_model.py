@@ -30,6 +30,8 @@ class SleepingModel:
     activation: dict[str, Any] = field(default_factory=lambda: {"onDemand": True})
     replicas: int = 0
     suspend: bool = False
+    known: bool = True
+    """Whether its file was inspected and its engine ever ran."""
     version: int = 1
     state: str = "unloaded"
     error: dict[str, str] | None = None
@@ -45,7 +47,7 @@ class SleepingModel:
         status: dict[str, Any] = {
             "loadState": self.state,
             "specHash": "hash",
-            "runtime": RUNTIME,
+            **({"runtime": RUNTIME} if self.known else {}),
             "lastReplicas": 2,
         }
         model = ServedModel.model_validate(

@@ -293,6 +293,10 @@ def _require(row: Row, capability: Capability, path: str) -> None:
             pass
     if row.load_state is LoadState.FAILED and row.error is not None:
         raise _load_failed(row.alias, row.error)
+    if row.asleep and row.facts.mode is None:
+        raise RouteError(
+            503, Code.CAPABILITY_UNAVAILABLE, f"the file of model `{row.alias}` is not known yet"
+        )
     if row.load_state is LoadState.LOADED or row.external:
         raise RouteError(
             503, Code.CAPABILITY_UNAVAILABLE, f"model `{row.alias}` cannot be reached now{why}"
