@@ -122,15 +122,16 @@ async def _heal(world: World, judge: Judge) -> None:
     for pod in controllers.pods.values():
         if pod.phase is Phase.REFUSED:
             controllers.move(pod, Phase.STARTING)
-    refused = world.status.get("error", {}).get("reason") == NO_MODEL["reason"]
-    if refused and not failed_for_good(world):
-        # What serves is older than what was refused, and a load request is for what does not serve.
-        world.sources += 1
-        world.change_model(source=world.source())
     world.stir()
     controllers.soon()
     # Long calls end, and what operator and routers wait for comes.
     await _pass(world, judge, max(120.0, world.blind_until - world.time))
+    refused = world.status.get("error", {}).get("reason") == NO_MODEL["reason"]
+    if refused and world.status["loadState"] == "loaded":
+        # What serves is older than what was refused, and a load request is for what does not serve.
+        world.sources += 1
+        world.change_model(source=world.source())
+        world.stir()
 
 
 @contextmanager
