@@ -98,6 +98,8 @@ async def _converge(world: World, judge: Judge) -> None:
 
 async def _heal(world: World, judge: Judge) -> None:
     """All faults end, and nobody but callers does anything any more."""
+    if world.operator is not None:
+        world.operator.way.loses, world.operator.way.dies = False, None
     world.api.go_away(False)
     controllers = world.controllers
     controllers.obliges = controllers.file_good = True
