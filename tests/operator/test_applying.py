@@ -99,8 +99,8 @@ async def test_an_object_that_became_a_strangers_meanwhile_is_not_written_over(
     await world.served()
     stranger = {"name": CHILDREN[SERVICE], "namespace": TEAM, "uid": "theirs"}
     tell, world.cluster.changed = world.cluster.changed, lambda kind, body: None
-    before = world.cluster.put(SERVICE, {"metadata": stranger, "spec": {"theirs": True}})
     world.objects.put(SERVICE, {**_held(world, SERVICE), "spec": {"selector": {}}})
+    before = world.cluster.put(SERVICE, {"metadata": stranger, "spec": {"theirs": True}})
     with pytest.raises(Changed, match="Service tiny-serving"):
         await world.reconcile()
     assert world.cluster.get(SERVICE, TEAM, CHILDREN[SERVICE]) == before
@@ -115,7 +115,8 @@ def _held(world: World, kind: Kind) -> dict[str, Any]:
     held = world.objects.get(kind, Key(TEAM, CHILDREN[kind]))
     assert held is not None
     body = json.loads(json.dumps(held))
-    return {**body, "metadata": {**body["metadata"], "resourceVersion": "999999"}}
+    version = str(world.cluster._version + 1)
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
 
 
 async def test_a_conflict_while_claiming_is_read_again(world: World) -> None:

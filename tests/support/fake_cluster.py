@@ -7,7 +7,6 @@ after doing it, and tell what was asked of it.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -70,7 +69,7 @@ class FakeCluster:
         refused = self.refuse(request)
         if refused is not None:
             raise refused
-        answer = copy.deepcopy(self._do(request))
+        answer = _copied(self._do(request))
         if number == self.dies_after:
             raise Died
         return answer
@@ -99,7 +98,7 @@ class FakeCluster:
     def drop(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:
         """An object is deleted."""
         body = self.objects[kind].pop((namespace, name))
-        self.gone(kind, copy.deepcopy(body))
+        self.gone(kind, _copied(body))
         return body
 
     def _do(self, request: Request) -> dict[str, Any]:
@@ -159,14 +158,21 @@ class FakeCluster:
 
     def _store(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
         self._version += 1
-        body = copy.deepcopy(body)
+        body = _copied(body)
         body["metadata"]["resourceVersion"] = str(self._version)
         body = {"apiVersion": kind.api_version, "kind": kind.name, **body}
         self.objects.setdefault(kind, {})[
             body["metadata"].get("namespace", ""), body["metadata"]["name"]
         ] = body
-        self.changed(kind, copy.deepcopy(body))
+        self.changed(kind, _copied(body))
         return body
+
+
+def _copied(value: Any) -> Any:
+    """As `copy.deepcopy`, of what JSON can hold, in a fraction of the time."""
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _address(path: str) -> tuple[Kind, str, str, str]:

@@ -98,6 +98,8 @@ async def _converge(world: World, judge: Judge) -> None:
 
 async def _heal(world: World, judge: Judge) -> None:
     """All faults end, and nobody but callers does anything any more."""
+    if world.operator is not None:
+        world.operator.way.loses, world.operator.way.dies = False, None
     world.api.go_away(False)
     controllers = world.controllers
     controllers.obliges = controllers.file_good = True
@@ -122,15 +124,16 @@ async def _heal(world: World, judge: Judge) -> None:
     for pod in controllers.pods.values():
         if pod.phase is Phase.REFUSED:
             controllers.move(pod, Phase.STARTING)
-    refused = world.status.get("error", {}).get("reason") == NO_MODEL["reason"]
-    if refused and not failed_for_good(world):
-        # What serves is older than what was refused, and a load request is for what does not serve.
-        world.sources += 1
-        world.change_model(source=world.source())
     world.stir()
     controllers.soon()
     # Long calls end, and what operator and routers wait for comes.
     await _pass(world, judge, max(120.0, world.blind_until - world.time))
+    refused = world.status.get("error", {}).get("reason") == NO_MODEL["reason"]
+    if refused and world.status["loadState"] == "loaded":
+        # What serves is older than what was refused, and a load request is for what does not serve.
+        world.sources += 1
+        world.change_model(source=world.source())
+        world.stir()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The activator: a request for a model that sleeps has it loaded, and waits for it (*At zero*).
 
-One load a model, however many wait; it goes on when they leave. Whoever waits holds no permit, and
+One load a model, however many wait; what was asked of the cluster goes on when they leave. Whoever waits holds no permit, and
 is let go in the order of coming: with the model as it serves, with the fault that keeps it from
 serving, or when `holdSeconds` are over. How many may wait is bounded; the bytes that they hold are
 the buffer budget's.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import assert_never
@@ -61,6 +62,9 @@ class Activator:
         self._demand = demand
         self._max_held = max_held
         self._loads: dict[str, asyncio.Task[Row]] = {}
+        self._waiting: Counter[str] = Counter()
+        self._scaled_up: set[str] = set()
+        """Uids of models whose load has nothing left to do but to look how it ends."""
         self.held = 0
         """Calls that wait now."""
 
@@ -87,11 +91,12 @@ class Activator:
                 Code.CAPABILITY_UNAVAILABLE,
                 f"all {self._max_held} calls that may wait for a model to load do so",
             )
-        session.model_uid = model.metadata.uid
+        uid = session.model_uid = model.metadata.uid
         self._demand.touch(model)
-        load = self._load_of(model.metadata.uid)
+        load = self._load_of(uid)
         seconds = model.spec.effective_activation.hold
         self.held += 1
+        self._waiting[uid] += 1
         try:
             with session.interruptible():
                 return await asyncio.wait_for(asyncio.shield(load), seconds)
@@ -102,6 +107,8 @@ class Activator:
             ) from None
         finally:
             self.held -= 1
+            self._waiting[uid] -= 1
+            self._leave(uid)
 
     def _load_of(self, uid: str) -> asyncio.Task[Row]:
         """The load of a model that is under way, or a new one."""
@@ -111,8 +118,21 @@ class Activator:
             load.add_done_callback(lambda ended: self._ended(uid, ended))
         return load
 
+    def _leave(self, uid: str) -> None:
+        """With the last who waits ends a load that only looks on.
+
+        Whoever comes later begins anew: how this one ends may be over by then, and is not theirs.
+        """
+        if not self._waiting[uid]:
+            del self._waiting[uid]
+            if uid in self._scaled_up:
+                self._scaled_up.discard(uid)
+                self._loads.pop(uid).cancel()
+
     def _ended(self, uid: str, load: asyncio.Task[Row]) -> None:
-        del self._loads[uid]
+        if self._loads.get(uid) is load:
+            del self._loads[uid]
+            self._scaled_up.discard(uid)
         if not load.cancelled():
             load.exception()  # told to those who waited; there may be none left
 
@@ -128,6 +148,8 @@ class Activator:
                 case Scale(row, replicas):
                     if await self._scaled(row, replicas):
                         scaled_from = row.model.metadata.resource_version
+                        self._scaled_up.add(uid)
+                        self._leave(uid)
                     else:
                         await self._change(catalog, _AGAIN_SECONDS)
                 case Wait():

@@ -201,6 +201,24 @@ async def test_what_is_unloaded_or_deleted_meanwhile_is_told() -> None:
         assert status in (502, 503)
 
 
+async def test_how_a_load_ends_that_nobody_waits_for_is_not_told_to_who_comes_later() -> None:
+    async with sleeping() as (running, model):
+        tell, model.source.put = model.source.put, lambda *records: None  # type: ignore[method-assign]
+        async with running.raw("/v1/model-operations", chat_operation()):
+            await begun(running, model, 1)
+        await held(running, 0)
+        model.change(state="loaded")
+        model.change(replicas=0, state="unloaded")
+        (call,) = asked(running)
+        await held(running, 1)
+        model.source.put = tell  # type: ignore[method-assign]
+        model.change()
+        await eventually(lambda: model.scaled == [2, 2], "a load of its own")
+        loads(model)
+        status, body = await call
+        assert status == 200, body
+
+
 async def test_discovery_tells_that_it_sleeps_and_what_it_will_be() -> None:
     async with sleeping() as (running, _):
         (listed,) = json.loads((await running.get("/v1/served-models"))[2])["models"]
