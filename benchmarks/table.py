@@ -20,5 +20,5 @@ def print_rows(rows: Sequence[Row]) -> int:
     """Print them; the exit status, 1 when a goal is missed."""
     for row in rows:
         verdict = f"goal {row.goal:9} {'met' if row.met else 'NOT MET'}" if row.goal else ""
-        print(f"{row.what:45} {row.figure:26} {verdict}".rstrip(), flush=True)
+        print(f"{row.what:45} {row.figure:32} {verdict}".rstrip(), flush=True)
     return 0 if all(row.met for row in rows) else 1

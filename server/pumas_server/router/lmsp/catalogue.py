@@ -40,15 +40,12 @@ class Entry:
 
     def __init__(self, record: ModelRecord, pages: str) -> None:
         self.record = record
+        self.id = record.model.catalogue_id
+        """The list is sorted by it."""
         self.object: ModelObject = build_model_object(record, pages)
         self.body = canonical(self.object).encode()
         flags = self.object["capabilities"]
         self._flags = frozenset(name for name in CAPABILITIES if flags[name])
-
-    @property
-    def id(self) -> str:
-        """The id, which the list is sorted by."""
-        return self.record.model.catalogue_id
 
     @cached_property
     def representation(self) -> Representation:
@@ -108,34 +105,34 @@ class Catalogue:
     def listing(self, records: tuple[ModelRecord, ...]) -> Listing:
         """The listing of these records; the same one as long as they are the same tuple."""
         if records is not self._records:
-            self._entries = {r.model.catalogue_id: self._entry(r) for r in _listed(records)}
+            self._entries = {name: self._entry(name, r) for name, r in _listed(records).items()}
             self._listing = Listing(self._entries.values())
             self._records = records
         return self._listing
 
     def render(self, records: tuple[ModelRecord, ...]) -> Iterator[None]:
         """Render these models, a slice at each step. Whoever asks meanwhile renders the others."""
-        for done, record in enumerate(_listed(records)):
+        for done, (model_id, record) in enumerate(_listed(records).items()):
             if done % _SLICE == 0:
                 yield
-            self._entries[record.model.catalogue_id] = self._entry(record)
+            self._entries[model_id] = self._entry(model_id, record)
 
-    def _entry(self, record: ModelRecord) -> Entry:
-        known = self._entries.get(record.model.catalogue_id)
+    def _entry(self, model_id: str, record: ModelRecord) -> Entry:
+        known = self._entries.get(model_id)
         # Cheap for a model that did not change: its parts are the same objects then.
         if known is not None and known.record == record:
             return known
         return Entry(record, self._pages)
 
 
-def _listed(records: Iterable[ModelRecord]) -> list[ModelRecord]:
-    """Each id once. The loser of an identity is told so by its status; before it is, the one that
-    has a status at all comes first, and the order of uids decides as well as any."""
+def _listed(records: Iterable[ModelRecord]) -> dict[str, ModelRecord]:
+    """By id, each once. The loser of an identity is told so by its status; before it is, the one
+    that has a status at all comes first, and the order of uids decides as well as any."""
     first: dict[str, ModelRecord] = {}
     for record in sorted(records, key=_precedence):
         if not lost(record.model):
             first.setdefault(record.model.catalogue_id, record)
-    return list(first.values())
+    return first
 
 
 def _precedence(record: ModelRecord) -> tuple[bool, str]:
