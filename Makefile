@@ -57,7 +57,9 @@ test: install ## all tests: real engine, no GPU, no cluster
 	@$(PYTEST) -n 2 --dist loadgroup
 
 bench: install $(GEMMA) ## measure ours beside the engine alone
-	@$(BIN)/python benchmarks/serve.py
+	@failed=0; for rows in serve catalogue wake; do \
+	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
+	done; exit $$failed
 
 bench-cluster: install ## measure ours on a cluster, beside a bare Deployment
 	@PYTHONPATH=tests $(BIN)/python benchmarks/cluster.py

@@ -19,27 +19,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 import psutil
+from table import Row, print_rows
 
 PUMAS = Path(sys.executable).with_name("pumas")
 ROOT = Path(__file__).parents[1]
 STREAMS = 8
 TOKENS = 64
 ROUNDS = 5
-
-
-@dataclass
-class Row:
-    """One line of the table."""
-
-    what: str
-    figure: str
-    goal: str
-    met: bool
 
 
 @contextmanager
@@ -169,12 +159,8 @@ def main() -> int:
         )
     if options.json:
         print(json.dumps([vars(row) for row in rows]))
-    else:
-        for row in rows:
-            print(
-                f"{row.what:45} {row.figure:26} goal {row.goal:9} {'met' if row.met else 'NOT MET'}"
-            )
-    return 0 if all(row.met for row in rows) else 1
+        return 0 if all(row.met for row in rows) else 1
+    return print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import assert_never
 
 from pumas_crds.served_model import ServedModelSpec
@@ -60,9 +61,19 @@ TASK_CAPABILITIES: Mapping[Task, frozenset[Capability]] = {
 }
 
 
+#: So many different ones are kept: of a thousand models most say the same, and making descriptors
+#: is most of the time that listing them takes.
+_KEPT = 1024
+
+
 def declare(spec: ServedModelSpec, facts: Facts) -> tuple[Descriptor, ...]:
     """The descriptors of all capabilities, in the contract's order, as observed now."""
-    offered = _offered(spec.task, facts)
+    return _declare(spec.task, facts)
+
+
+@lru_cache(_KEPT)
+def _declare(task: Task | None, facts: Facts) -> tuple[Descriptor, ...]:
+    offered = _offered(task, facts)
     return tuple(_descriptor(row, offered, facts) for row in ROWS)
 
 

@@ -6,6 +6,7 @@ composition is in `Router`: no global state, so that tests run several routers i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,16 +21,19 @@ from pumas_crds.vocabulary import DISTRIBUTION
 from pumas_server.router.activator import Activator
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.asgi import JSON_HEADER, Message, Receive, Scope, Send, send_whole
+from pumas_server.router.background import start
 from pumas_server.router.contract_api import PATH as OPERATIONS_PATH
 from pumas_server.router.contract_api import ContractApi
 from pumas_server.router.demand import Demand
 from pumas_server.router.discovery_api import discovery_routes
 from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.lmsp.api import lmsp_routes
+from pumas_server.router.lmsp.catalogue import Catalogue
 from pumas_server.router.lmsp.load_control import LoadControl
 from pumas_server.router.lmsp.paths import ROOT as LMSP_ROOT
 from pumas_server.router.lmsp.problem_responses import ProblemResponses
 from pumas_server.router.lmsp.problems import ProblemError
+from pumas_server.router.lmsp.rendering import render_first
 from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.loading import Loading
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
@@ -84,6 +88,7 @@ class Router:
         self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {
             path: OpenAiApi(path, *shared) for path in ROUTES
         }
+        self._catalogue = Catalogue(settings.problem_pages)
         self._problems = ProblemResponses(settings.problem_pages, managed=load_control is not None)
         self._cold = self._build_cold(load_control, records)
 
@@ -118,7 +123,12 @@ class Router:
                 self.demand.run(),
                 self.activator.run(),
             ):
-                yield
+                rendering = start(render_first(self.workers, self._catalogue), "render-catalogue")
+                try:
+                    yield
+                finally:
+                    rendering.cancel()
+                    await asyncio.gather(rendering, return_exceptions=True)
         finally:
             await self.upstream.close()
 
@@ -146,7 +156,10 @@ class Router:
             discovery_routes(self.workers, build_openapi(version(DISTRIBUTION), ROUTES))
         )
         app.include_router(
-            lmsp_routes(self.workers, load_control, records, self.settings.problem_pages)
+            lmsp_routes(
+                *(self.workers, self._catalogue, load_control, records),
+                self.settings.problem_pages,
+            )
         )
         for path, hot in self._hot.items():
             # Known to the framework only so that other methods are answered 405 with Allow.

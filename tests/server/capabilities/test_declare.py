@@ -59,6 +59,15 @@ def states(task: Task | None = None, **facts: Any) -> str:
     return "".join(LETTERS[state(descriptor)] for descriptor in declared(task, **facts))
 
 
+def test_models_that_say_the_same_have_the_same_descriptors() -> None:
+    """Not equal ones: with a thousand models, making them is most of the time of a listing."""
+    facts = {"ready": True, "mode": GENERATE, "context_tokens": 4096}
+    one, other = declared(modalities=TEXT, **facts), declared(modalities=TEXT, **facts)
+    assert one is other
+    assert declared(modalities=TEXT, **facts | {"context_tokens": 8192}) != one
+    assert declared(Task.TEXT_RANKING, modalities=TEXT, **facts) != one
+
+
 # In order: chat, text, embedding, image; the two audio; image to text, multimodal; decision, rerank.
 TEXT_ALL = "AAMMQQMMMM"
 SEES_ALL = "AAMMQQNMMM"

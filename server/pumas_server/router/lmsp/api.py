@@ -36,14 +36,17 @@ _READ_HEADERS = {"Cache-Control": "private, no-cache", "Vary": "Authorization"}
 
 
 def lmsp_routes(
-    workers: Workers, control: LoadControl | None, records: RequestRecords | None, pages: str
+    workers: Workers,
+    catalogue: Catalogue,
+    control: LoadControl | None,
+    records: RequestRecords | None,
+    pages: str,
 ) -> APIRouter:
     """All routes below `/lmsp/`. Without `control` there is no model management.
 
     Their handlers raise `ProblemError`, which the application answers.
     """
     routes = APIRouter()
-    catalogue = Catalogue(pages)
 
     def listing() -> Listing:
         if not workers.listed:

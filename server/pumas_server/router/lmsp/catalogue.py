@@ -1,7 +1,8 @@
 """The catalogue as bytes: rendered when models change, not when somebody asks. Pure.
 
 A listing of a thousand models is asked for often and changes seldom. A model is rendered again when
-its own record changed, the listing when any did, each at the first request after it.
+its own record changed, the listing when any did, each at the first request after it. Only the very
+first listing, in which all models are new, is rendered ahead, a slice at a time.
 
 `catalog_revision` is a digest of what all models' objects say: equal on every router and across
 restarts, and in every filtered list of one state.
@@ -9,7 +10,7 @@ restarts, and in every filtered list of one state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -22,6 +23,8 @@ from pumas_server.router.lmsp.validators import etag_of
 from pumas_server.router.source import ModelRecord
 
 _REVISION_DIGITS = 16
+#: Models that are rendered at a time ahead of requests: a few milliseconds.
+_SLICE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,12 @@ class Entry:
 
     def __init__(self, record: ModelRecord, pages: str) -> None:
         self.record = record
+        self.id = record.model.catalogue_id
+        """The list is sorted by it."""
         self.object: ModelObject = build_model_object(record, pages)
         self.body = canonical(self.object).encode()
         flags = self.object["capabilities"]
         self._flags = frozenset(name for name in CAPABILITIES if flags[name])
-
-    @property
-    def id(self) -> str:
-        """The id, which the list is sorted by."""
-        return self.record.model.catalogue_id
 
     @cached_property
     def representation(self) -> Representation:
@@ -99,33 +99,40 @@ class Catalogue:
     def __init__(self, pages: str) -> None:
         self._pages = pages
         self._records: tuple[ModelRecord, ...] = ()
-        self._entries: Mapping[str, Entry] = {}
+        self._entries: dict[str, Entry] = {}
         self._listing = Listing(())
 
     def listing(self, records: tuple[ModelRecord, ...]) -> Listing:
         """The listing of these records; the same one as long as they are the same tuple."""
         if records is not self._records:
-            self._entries = {r.model.catalogue_id: self._entry(r) for r in _listed(records)}
+            self._entries = {name: self._entry(name, r) for name, r in _listed(records).items()}
             self._listing = Listing(self._entries.values())
             self._records = records
         return self._listing
 
-    def _entry(self, record: ModelRecord) -> Entry:
-        known = self._entries.get(record.model.catalogue_id)
+    def render(self, records: tuple[ModelRecord, ...]) -> Iterator[None]:
+        """Render these models, a slice at each step. Whoever asks meanwhile renders the others."""
+        for done, (model_id, record) in enumerate(_listed(records).items()):
+            if done % _SLICE == 0:
+                yield
+            self._entries[model_id] = self._entry(model_id, record)
+
+    def _entry(self, model_id: str, record: ModelRecord) -> Entry:
+        known = self._entries.get(model_id)
         # Cheap for a model that did not change: its parts are the same objects then.
         if known is not None and known.record == record:
             return known
         return Entry(record, self._pages)
 
 
-def _listed(records: Iterable[ModelRecord]) -> list[ModelRecord]:
-    """Each id once. The loser of an identity is told so by its status; before it is, the one that
-    has a status at all comes first, and the order of uids decides as well as any."""
+def _listed(records: Iterable[ModelRecord]) -> dict[str, ModelRecord]:
+    """By id, each once. The loser of an identity is told so by its status; before it is, the one
+    that has a status at all comes first, and the order of uids decides as well as any."""
     first: dict[str, ModelRecord] = {}
     for record in sorted(records, key=_precedence):
         if not lost(record.model):
             first.setdefault(record.model.catalogue_id, record)
-    return list(first.values())
+    return first
 
 
 def _precedence(record: ModelRecord) -> tuple[bool, str]:

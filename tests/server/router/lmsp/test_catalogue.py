@@ -14,7 +14,8 @@ from pumas_server.router.lmsp.catalogue import Catalogue, Entry, Listing
 from pumas_server.router.lmsp.problems import PAGES, canonical
 from pumas_server.router.lmsp.query import CAPABILITIES, EVERYTHING, Selection
 from pumas_server.router.source import ModelRecord
-from support.catalogue import A, E, X, catalogued, pod, six
+from support.catalogue import A, E, X, catalogued, pod, running_catalogue, six
+from support.eventually import eventually
 
 
 def listing_of(*records: ModelRecord) -> Listing:
@@ -97,6 +98,44 @@ def test_a_list_is_rendered_once() -> None:
     assert catalogue.listing(records).select(EVERYTHING) is first
     entry = entry_of(listing, A)
     assert entry.representation is entry.representation
+
+
+def test_models_are_rendered_ahead_in_slices() -> None:
+    catalogue = Catalogue(PAGES)
+    records = tuple(catalogued(f"m{number}") for number in range(120))
+    steps = sum(1 for _ in catalogue.render(records))
+    assert steps == 3
+    rendered = {id(entry) for entry in catalogue._entries.values()}
+    listing = catalogue.listing(records)
+    assert {id(entry_of(listing, f"m{number}")) for number in range(120)} == rendered
+
+
+def test_who_asks_meanwhile_gets_the_newest() -> None:
+    catalogue, before = Catalogue(PAGES), six()
+    after = (catalogued(A, "loading"), *before[1:])
+    rendering = catalogue.render(before)
+    next(rendering)
+    first = catalogue.listing(after)
+    assert list(rendering) == []
+    assert catalogue.listing(after) is first
+    assert entry_of(catalogue.listing((*after, catalogued("z"))), A).object["status"] == "loading"
+
+
+async def test_the_first_listing_is_rendered_before_anybody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rendered: list[str] = []
+    whole = Entry.__init__
+
+    def noted(self: Entry, record: ModelRecord, pages: str) -> None:
+        whole(self, record, pages)
+        rendered.append(self.id)
+
+    monkeypatch.setattr(Entry, "__init__", noted)
+    async with running_catalogue() as running:
+        await eventually(lambda: len(rendered) == 6, "all six are rendered")
+        assert (await running.get()).status == 200
+        assert len(rendered) == 6
 
 
 def test_a_change_of_one_model_renders_that_one() -> None:
