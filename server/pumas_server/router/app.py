@@ -38,7 +38,8 @@ from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.loading import Loading
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
 from pumas_server.router.metrics import Metrics
-from pumas_server.router.openai_api import REFUSED_HEADERS, ROUTES, OpenAiApi, openai_error
+from pumas_server.router.openai_api import ROUTES, OpenAiApi
+from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.openapi import build_openapi
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings

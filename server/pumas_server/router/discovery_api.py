@@ -13,7 +13,7 @@ from pumas_server.contract.descriptors import render
 from pumas_server.contract.errors import ContractError, Outcome, error_body, invalid
 from pumas_server.contract.strict_json import quoted
 from pumas_server.router.contract_api import error_headers
-from pumas_server.router.openai_api import REFUSED_HEADERS, openai_error
+from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.workers import Workers
 
 _READ = ["GET", "HEAD"]

@@ -9,17 +9,12 @@ libraries not to replay (`x-should-retry`).
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import aiohttp
 
-from pumas_crds.facts import Fault
-from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
-from pumas_server.contract.descriptors import Available, Descriptor, UnavailableReason
 from pumas_server.contract.errors import Code, ContractError, Outcome
 from pumas_server.contract.words import Capability
 from pumas_server.provider.envelope import read_envelope
@@ -43,6 +38,14 @@ from pumas_server.router.asgi import (
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.metrics import Metrics
+from pumas_server.router.openai_refusals import (
+    RouteError,
+    as_route_error,
+    load_failed,
+    offers,
+    openai_error,
+    require,
+)
 from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.upstream import read_chunk
@@ -69,28 +72,8 @@ _FORWARDED_RESPONSE_HEADERS = frozenset(
 _UNSENDABLE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-#: What stands on a refusal that was made before any provider could see a byte.
-REFUSED_HEADERS = {"x-pumas-outcome": Outcome.NOT_ADMITTED.value, "x-should-retry": "false"}
-
-
-class RouteError(Exception):
-    """A refusal of the router's own on an OpenAI route."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        self.status = status
-        self.code = code
-        self.message = message
-        super().__init__(message)
-
-
 class _Broken(Exception):
     """The answer failed after its header went out: the connection is to end broken."""
-
-
-def openai_error(status: int, code: str, message: str) -> bytes:
-    """The OpenAI error shape."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return json.dumps({"error": {"message": message, "type": kind, "code": code}}).encode()
 
 
 class OpenAiApi:
@@ -139,11 +122,11 @@ class OpenAiApi:
                 await _refuse(error, session, record, send)
             except ContractError as error:
                 record.failed(error)
-                await _refuse(_as_route_error(error), session, record, send)
+                await _refuse(as_route_error(error), session, record, send)
             except SessionEnded as ended:
                 record.failed(ended.as_error())
                 if ended.reason is not EndReason.CALLER_GONE:
-                    await _refuse(_as_route_error(ended.as_error()), session, record, send)
+                    await _refuse(as_route_error(ended.as_error()), session, record, send)
             except _Broken:
                 # Returning without the body's end makes the server break the connection.
                 return
@@ -162,7 +145,7 @@ class OpenAiApi:
         row = self._workers.catalog.select_openai(envelope.model)
         record.profile = row.profile
         row = await self._awake(session, row)
-        _require(row, self._capability, self._path)
+        require(row, self._capability, self._path)
         sent = envelope.with_model(row.upstream_model) if row.external else body
         headers = _request_headers(scope)
         async with self._exchanges.open(session, row, self._path, sent, headers) as response:
@@ -188,12 +171,12 @@ class OpenAiApi:
 
     async def _awake(self, session: Session, row: Row) -> Row:
         """The row, waked if it sleeps and will serve this route."""
-        if not row.asleep or not _offers(row.awake_descriptors, self._capability):
+        if not row.asleep or not offers(row.awake_descriptors, self._capability):
             return row
         try:
             return await self._activator.wake(session, row)
         except LoadFailed as failure:
-            raise _load_failed(row.alias, failure.fault) from None
+            raise load_failed(row.alias, failure.fault) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,56 +237,6 @@ async def _refuse(error: RouteError, session: Session, record: OperationRecord, 
 
 def _honesty(outcome: Outcome) -> Headers:
     return ((b"x-pumas-outcome", outcome.encode()), (b"x-should-retry", b"false"))
-
-
-def _as_route_error(error: ContractError) -> RouteError:
-    return RouteError(error.code.status, error.code, error.message)
-
-
-def _offers(descriptors: Iterable[Descriptor], capability: Capability) -> bool:
-    return any(
-        d.capability is capability and isinstance(d.availability, Available) for d in descriptors
-    )
-
-
-def _load_failed(alias: str, fault: Fault) -> RouteError:
-    permanent = fault.reason in PERMANENT_REASONS
-    why = f"{fault.reason}: {fault.message}"
-    return RouteError(
-        500 if permanent else 503, "model_load_failed", f"model `{alias}` failed: {why}"
-    )
-
-
-def _require(row: Row, capability: Capability, path: str) -> None:
-    """Raise `RouteError` unless the model can be sent a request of this route now."""
-    descriptor = next(d for d in row.descriptors if d.capability is capability)
-    availability = descriptor.availability
-    if isinstance(availability, Available):
-        return
-    why = f": {row.error.reason}: {row.error.message}" if row.error is not None else ""
-    match availability.reason:
-        case UnavailableReason.MODEL_TASK_MISMATCH | UnavailableReason.UNSUPPORTED_ADAPTER:
-            raise RouteError(
-                400, "endpoint_unavailable", f"model `{row.alias}` does not serve {path}"
-            )
-        case UnavailableReason.UNKNOWN_MODEL_TASK if row.targets:
-            # Nothing says what an external server's model does: the server itself will.
-            return
-        case _:
-            pass
-    if row.load_state is LoadState.FAILED and row.error is not None:
-        raise _load_failed(row.alias, row.error)
-    if row.asleep and row.facts.mode is None:
-        raise RouteError(
-            503, Code.CAPABILITY_UNAVAILABLE, f"the file of model `{row.alias}` is not known yet"
-        )
-    if row.load_state is LoadState.LOADED or row.external:
-        raise RouteError(
-            503, Code.CAPABILITY_UNAVAILABLE, f"model `{row.alias}` cannot be reached now{why}"
-        )
-    if not why and row.model.spec.replicas == 0:
-        why = ": no pod is wanted (spec.replicas is 0)"
-    raise RouteError(409, "model_not_ready", f"model `{row.alias}` is {row.load_state}{why}")
 
 
 def _request_headers(scope: Scope) -> dict[str, str]:

@@ -24,7 +24,7 @@ from yarl import URL
 from pumas_crds.vocabulary import LoadState
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.contract.errors import Code
-from pumas_server.router import openai_api
+from pumas_server.router import openai_api, openai_refusals
 from pumas_server.router.access import ANONYMOUS
 from pumas_server.router.lmsp.actions import Action
 from pumas_server.router.lmsp.idempotency_key import fingerprint
@@ -317,7 +317,8 @@ async def test_no_route_of_the_router_answers_another_status() -> None:
     """Those of its own refusals and those of all codes, where a code can come up."""
     raised = {
         constant.value
-        for call in ast.walk(ast.parse(inspect.getsource(openai_api)))
+        for module in (openai_api, openai_refusals)
+        for call in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "RouteError" and call.args
         for constant in ast.walk(call.args[0])
         if isinstance(constant, ast.Constant)
