@@ -70,8 +70,10 @@ class Controllers:
     def finish(self, job: dict[str, Any]) -> None:
         """An inspection ends, with a verdict on the file as it is now."""
         uid = job["metadata"]["uid"]
-        if uid in self._jobs_done or self._api.away or (TEAM, job["metadata"]["name"]) not in (
-            self._api.cluster.objects.get(JOB, {})
+        if (
+            uid in self._jobs_done
+            or self._api.away
+            or (TEAM, job["metadata"]["name"]) not in (self._api.cluster.objects.get(JOB, {}))
         ):
             return
         self._jobs_done[uid] = asyncio.get_running_loop().time()
@@ -185,15 +187,22 @@ class Controllers:
     def _write(self, pod: ServingPod) -> None:
         body = pod.render()
         held = self._api.cluster.objects.get(POD, {}).get((TEAM, pod.name))
-        if held is None or held["status"] != body["status"] or (
-            ("deletionTimestamp" in held["metadata"]) != ("deletionTimestamp" in body["metadata"])
+        if (
+            held is None
+            or held["status"] != body["status"]
+            or (
+                ("deletionTimestamp" in held["metadata"])
+                != ("deletionTimestamp" in body["metadata"])
+            )
         ):
             self._api.cluster.put(POD, body)
 
     def _slices(self) -> None:
         for model in self._api.all(SERVED_MODEL):
             uid, name = model["metadata"]["uid"], model["metadata"]["name"]
-            mine = [p for p in self.pods.values() if p.model_uid == uid and p.phase is not Phase.IMAGE]
+            mine = [
+                p for p in self.pods.values() if p.model_uid == uid and p.phase is not Phase.IMAGE
+            ]
             held = self._api.cluster.objects.get(SLICE, {}).get((TEAM, f"{name}-{uid}"))
             entries = [pod.entry() for pod in mine]
             if (held or {}).get("endpoints", []) == entries:

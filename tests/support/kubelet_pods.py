@@ -85,7 +85,9 @@ class ServingPod:
         """Something else; its open calls break when its engine ends."""
         if phase is not self.phase:
             self.since = asyncio.get_running_loop().time()
-            self.boots += phase in (Phase.STARTING, Phase.READY) and self.phase is not Phase.STARTING
+            self.boots += (
+                phase in (Phase.STARTING, Phase.READY) and self.phase is not Phase.STARTING
+            )
         self.phase = phase
 
     def describe(self) -> PodDescriptor | None:
@@ -109,7 +111,9 @@ class ServingPod:
 
     def render(self) -> dict[str, Any]:
         """Its object."""
-        told: dict[str, Any] = {"error": NO_MODEL} if self.phase is Phase.REFUSED else {"file": FILE}
+        told: dict[str, Any] = (
+            {"error": NO_MODEL} if self.phase is Phase.REFUSED else {"file": FILE}
+        )
         fetch = container("fetch", terminated(self.phase is Phase.REFUSED, json.dumps(told)))
         body = pod(
             self.name,

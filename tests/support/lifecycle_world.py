@@ -142,7 +142,9 @@ class World:
         stalled = watches is None or watches.stalled or any(r.way.stalled for r in self.routers)
         if self.api.away or stalled or self.time < self.blind_until:
             self.stir()
-        failing = any(p.phase not in (Phase.STARTING, Phase.READY) for p in controllers.pods.values())
+        failing = any(
+            p.phase not in (Phase.STARTING, Phase.READY) for p in controllers.pods.values()
+        )
         if failing or not (controllers.obliges and controllers.file_good):
             self.unkind_at = self.time
 
