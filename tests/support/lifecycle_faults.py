@@ -135,10 +135,10 @@ def _operator_goes_on(world: World, n: int) -> None:
 @rule("the operator lists anew", 3, lambda w: _operator_stalled(w) and not w.api.away)
 def _operator_lists(world: World, n: int) -> None:
     world.stir()
-    if world.operator is not None and world.operator.watches is not None:
-        if world.operator.watches.relist():
-            # kopf tells of no empty listing: what went unseen is noticed at the next full one.
-            world.blind_until = world.time + RELIST_SECONDS + 20
+    watches = world.operator.watches if world.operator is not None else None
+    if watches is not None and watches.relist():
+        # kopf tells of no empty listing: what went unseen is noticed at the next full one.
+        world.blind_until = world.time + RELIST_SECONDS + 20
 
 
 @rule("events are told twice", 2)
