@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models check format test bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
+.PHONY: help install run models check format test test-deep bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
 
 # The example that `make run` serves, and what it is asked.
 PORT ?= 8080
@@ -55,6 +55,9 @@ format: install ## rewrite the sources in the project's format
 
 test: install ## all tests: real engine, no GPU, no cluster
 	@$(PYTEST) -n 2 --dist loadgroup
+
+test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)
+	@PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
 
 bench: install $(GEMMA) ## measure ours beside the engine alone
 	@failed=0; for rows in serve catalogue wake; do \

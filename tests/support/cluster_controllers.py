@@ -15,7 +15,8 @@ from pumas_crds.vocabulary import MODEL_UID_LABEL, SPEC_HASH_ANNOTATION
 from pumas_operator.kinds import CHILDREN, DEPLOYMENT, JOB, POD, SERVED_MODEL, Kind
 from pumas_operator.objects import owner_of, owners_of
 from support.kubelet_pods import DRAIN_SECONDS, FILE, NO_MODEL, Phase, ServingPod
-from support.kubernetes import container, pod, terminated
+from support.kubernetes import container, terminated
+from support.kubernetes import pod as pod_object
 from support.shared_api import SLICE, Change, SharedApi
 
 TEAM = "team"
@@ -79,7 +80,7 @@ class Controllers:
         self._jobs_done[uid] = asyncio.get_running_loop().time()
         told = {"file": FILE} if self.file_good else {"error": NO_MODEL}
         end = container("inspect", terminated(0, json.dumps(told)))
-        body = pod(f"{job['metadata']['name']}-pod", inspect=end, created=self._dated())
+        body = pod_object(f"{job['metadata']['name']}-pod", inspect=end, created=self._dated())
         body["metadata"] |= {
             "namespace": TEAM,
             "uid": f"pod-of-{uid}",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pumas_operator.kinds import AUTOSCALER
+from support import lifecycle_faults  # noqa: F401 (it notes its rules down)
 from support.cluster_controllers import TEAM
 from support.kubelet_pods import NO_MODEL, Phase
 from support.lifecycle_judge import Judge, failed_for_good

@@ -72,9 +72,9 @@ class Judge:
         if operator is None:
             return "dead"
         for pod in world.controllers.pods.values():
-            if pod.model_uid == done.uid and pod.ready:
-                if any(done.at - began > RACE_SECONDS for began in pod.calls.values()):
-                    return "a call is open"
+            mine = pod.model_uid == done.uid and pod.ready
+            if mine and any(done.at - began > RACE_SECONDS for began in pod.calls.values()):
+                return "a call is open"
         if done.at - operator.started_at < 30:
             return "it has only begun to listen"
         quiet = done.at - operator.heard.get(done.uid, 0.0)

@@ -1,6 +1,10 @@
 """The activator: a request for a model that sleeps has it loaded, and waits for it (*At zero*).
 
+<<<<<<< HEAD
 One load a model, however many wait; what was asked of the cluster goes on when they leave. Whoever
+=======
+One load a model, however many wait; what it asked of the cluster goes on when they leave. Whoever
+>>>>>>> issue6-machine
 waits holds no permit, and is let go in the order of coming: with the model as it serves, with the
 fault that keeps it from serving, or when `holdSeconds` are over. How many may wait is bounded; the
 bytes that they hold are the buffer budget's.

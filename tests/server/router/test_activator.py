@@ -41,8 +41,13 @@ async def test_a_request_wakes_a_model_and_is_answered() -> None:
     async with sleeping() as (running, model):
         (call,) = asked(running)
         await begun(running, model, 1)
+<<<<<<< HEAD
         assert model.scaled == [2]
         await eventually(lambda: model.renewed == 1, "its demand")
+=======
+        await eventually(lambda: model.renewed == 1, "its demand is told")
+        assert model.scaled == [2]
+>>>>>>> issue6-machine
         assert running.router.admission.in_flight == 0, "it holds no permit"
         loads(model)
         status, body = await call
