@@ -1,10 +1,6 @@
 """The activator: a request for a model that sleeps has it loaded, and waits for it (*At zero*).
 
-<<<<<<< HEAD
-One load a model, however many wait; what was asked of the cluster goes on when they leave. Whoever
-=======
 One load a model, however many wait; what it asked of the cluster goes on when they leave. Whoever
->>>>>>> issue6-machine
 waits holds no permit, and is let go in the order of coming: with the model as it serves, with the
 fault that keeps it from serving, or when `holdSeconds` are over. How many may wait is bounded; the
 bytes that they hold are the buffer budget's.
@@ -22,8 +18,7 @@ from typing import assert_never
 from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import PERMANENT_REASONS
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.router.catalog import Catalog
-from pumas_server.router.catalog_row import Row
+from pumas_server.router.catalog import Catalog, Row
 from pumas_server.router.demand import Demand
 from pumas_server.router.sessions import Session
 from pumas_server.router.steering import Outdated, Steering, Unsteerable

@@ -41,13 +41,8 @@ async def test_a_request_wakes_a_model_and_is_answered() -> None:
     async with sleeping() as (running, model):
         (call,) = asked(running)
         await begun(running, model, 1)
-<<<<<<< HEAD
-        assert model.scaled == [2]
-        await eventually(lambda: model.renewed == 1, "its demand")
-=======
         await eventually(lambda: model.renewed == 1, "its demand is told")
         assert model.scaled == [2]
->>>>>>> issue6-machine
         assert running.router.admission.in_flight == 0, "it holds no permit"
         loads(model)
         status, body = await call
@@ -234,19 +229,3 @@ async def test_discovery_tells_that_it_sleeps_and_what_it_will_be() -> None:
         assert told["chat_generation"] == {"state": "unavailable", "reason": "runtime_unavailable"}
         _, _, raw = await running.get("/v1/capabilities?model=llm")
         assert json.loads(raw)["activation"] == {"on_demand": True}
-        listed = json.loads((await running.get("/v1/models"))[2])["data"]
-        assert [each["id"] for each in listed] == ["llm"], "a client may choose it"
-
-
-async def test_what_nobody_knows_yet_is_not_waked() -> None:
-    """Its file is still being inspected."""
-    async with sleeping() as (running, model):
-        model.known = False
-        model.change()
-        await running.until(lambda c: c.rows[0].facts.mode is None)
-        status, headers, raw = await running.post("/v1/chat/completions", CHAT)
-        assert (status, json.loads(raw)["error"]["code"]) == (503, "capability_unavailable")
-        assert headers["retry-after"] == "1"
-        status, headers, raw = await running.post("/v1/model-operations", chat_operation())
-        assert (status, headers["retry-after"]) == (503, "1")
-        assert model.scaled == []
