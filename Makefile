@@ -57,7 +57,7 @@ test: install ## all tests: real engine, no GPU, no cluster
 	@$(PYTEST) -n 2 --dist loadgroup
 
 test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)
-	@PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
+	@PUMAS_RANDOM=1 PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
 
 bench: install $(GEMMA) ## measure ours beside the engine alone
 	@failed=0; for rows in serve catalogue wake; do \
