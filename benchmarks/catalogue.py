@@ -177,7 +177,7 @@ class Caller(asyncio.Protocol):
             self.done.set_exception(error or ConnectionError("the router closed the connection"))
 
     async def ask(self, etag: bytes = b"", path: bytes = PATH) -> bytes:
-        """GET it, by default the list; the head of the answer, in small letters, once its body is there."""
+        """GET it, by default the list; the head in small letters, once the body is there."""
         assert self.transport is not None
         condition = b"if-none-match: " + etag + b"\r\n" if etag else b""
         self.done = asyncio.get_running_loop().create_future()
