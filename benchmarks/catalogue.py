@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psutil
 from table import Row, print_rows
@@ -63,6 +64,7 @@ async def serve_models() -> None:
     """Print the port once all are listed, then after each change how many were rendered again."""
     from pumas_crds.served_model import ServedModel
     from pumas_server.router.app import Router
+    from pumas_server.router.catalog import Catalog
     from pumas_server.router.listener import listen
     from pumas_server.router.lmsp import catalogue
     from pumas_server.router.server import serving
@@ -79,6 +81,9 @@ async def serve_models() -> None:
 
     setattr(catalogue.Entry, "__init__", count)  # noqa: B010
     changed = asyncio.Event()
+
+    def lists(newest: ModelRecord, _: Catalog) -> bool:
+        return newest in router.workers.records[:1]
 
     def record(number: int, version: int) -> ModelRecord:
         return ModelRecord(ServedModel.model_validate(model_body(number, version)), "hash", ())
@@ -107,12 +112,10 @@ async def serve_models() -> None:
         while await lines.readline():
             print(rendered - known, flush=True)
             version, known = version + 1, rendered
-            before, others = router.workers.records, source.records[1:]
-            source.records = (record(0, version), *others)
+            newest = record(0, version)
+            source.records = (newest, *source.records[1:])
             changed.set()
-            await router.workers.until(
-                lambda _, before=before: router.workers.records is not before
-            )
+            await router.workers.until(partial(lists, newest))
             print("changed", flush=True)
 
 
@@ -173,12 +176,12 @@ class Caller(asyncio.Protocol):
         if self.done is not None and not self.done.done():
             self.done.set_exception(error or ConnectionError("the router closed the connection"))
 
-    async def ask(self, etag: bytes = b"") -> bytes:
-        """GET the list; the head of the answer, in small letters, once its body is there."""
+    async def ask(self, etag: bytes = b"", path: bytes = PATH) -> bytes:
+        """GET it, by default the list; the head in small letters, once the body is there."""
         assert self.transport is not None
         condition = b"if-none-match: " + etag + b"\r\n" if etag else b""
         self.done = asyncio.get_running_loop().create_future()
-        self.transport.write(b"GET " + PATH + b" HTTP/1.1\r\nhost: x\r\n" + condition + b"\r\n")
+        self.transport.write(b"GET " + path + b" HTTP/1.1\r\nhost: x\r\n" + condition + b"\r\n")
         return await self.done
 
 
@@ -193,7 +196,7 @@ async def call(port: int) -> Caller:
     return caller
 
 
-async def times_at_rate(port: int, etag: bytes, status: bytes) -> list[float]:
+async def times_at_rate(port: int, path: bytes, etag: bytes, status: bytes) -> list[float]:
     """Milliseconds of each request, in order. Of this process's own lateness nothing counts."""
     free: asyncio.Queue[Caller] = asyncio.Queue()
     for _ in range(CONNECTIONS):
@@ -202,7 +205,7 @@ async def times_at_rate(port: int, etag: bytes, status: bytes) -> list[float]:
 
     async def one(began: float) -> None:
         caller = await free.get()
-        head = await caller.ask(etag)
+        head = await caller.ask(etag, path)
         found.append((time.perf_counter() - began) * 1000)
         assert head.startswith(b"http/1.1 " + status), head
         free.put_nowait(caller)
@@ -230,19 +233,19 @@ async def measure(process: subprocess.Popen[str]) -> list[Row]:
     etag, size = _field(head, b"etag").replace(b"w/", b"W/"), int(_field(head, b"content-length"))
     many = f"{MODELS:,} models"
     rows = [Row(f"{many}, {size / 1e6:.2f} MB: the very first GET", f"{first:.1f} ms", "", True)]
-    for what, tag, status, goal in (
-        (f"{many}: list, p99 at {RATE}/s", b"", b"200", 15.0),
-        (f"{many}: 304, p99 at {RATE}/s", etag, b"304", 2.0),
+    for what, path, tag, status, goal in (
+        (f"{many}: list, p99 at {RATE}/s", PATH, b"", b"200", 15.0),
+        (f"{many}: 304, p99 at {RATE}/s", PATH, etag, b"304", 2.0),
+        # What this machine makes of an answer that costs nothing.
+        (f"  /healthz beside it, p99 at {RATE}/s", b"/healthz", b"", b"200", None),
     ):
         before = sum(router.cpu_times()[:2])
-        times = await times_at_rate(port, tag, status)
+        times = await times_at_rate(port, path, tag, status)
         cpu = (sum(router.cpu_times()[:2]) - before) * 1000 / len(times)
         p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
-        rows.append(
-            Row(
-                what, f"{p99:.2f} ms (p50 {p50:.2f}, CPU {cpu:.2f})", f"<= {goal:g} ms", p99 <= goal
-            )
-        )
+        figure = f"{p99:.2f} ms (p50 {p50:.2f}, CPU {cpu:.2f})"
+        aim = "" if goal is None else f"<= {goal:g} ms"
+        rows.append(Row(what, figure, aim, goal is None or p99 <= goal))
     process.stdin.write("change\n")
     assert process.stdout.readline().strip() == str(MODELS), "all were rendered once"
     taken, again = [], []
