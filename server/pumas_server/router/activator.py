@@ -18,7 +18,8 @@ from typing import assert_never
 from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import PERMANENT_REASONS
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.router.catalog import Catalog, Row
+from pumas_server.router.catalog import Catalog
+from pumas_server.router.catalog_row import Row
 from pumas_server.router.demand import Demand
 from pumas_server.router.sessions import Session
 from pumas_server.router.steering import Outdated, Steering, Unsteerable
