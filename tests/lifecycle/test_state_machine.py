@@ -23,7 +23,7 @@ from support.lifecycle_rules import RULES
 from support.virtual_time import run_in_virtual_time
 
 #: So many are what a normal run has time for.
-HISTORIES = int(os.environ.get("PUMAS_HISTORIES", "100"))
+HISTORIES = int(os.environ.get("PUMAS_HISTORIES", "150"))
 #: Set by `make test-deep`: other histories every time.
 RANDOM = "PUMAS_HISTORIES" in os.environ
 STEPS = st.lists(st.integers(0, DRAWS - 1), min_size=40, max_size=50)
