@@ -105,14 +105,14 @@ def _ready(world: World, n: int) -> None:
     _move(world, Phase.READY, Phase.STARTING)
 
 
-@rule("a pod runs out of memory", 1, _has_pod(Phase.STARTING, Phase.READY))
+@rule("a pod runs out of memory", 2, _has_pod(Phase.STARTING, Phase.READY))
 def _oom(world: World, n: int) -> None:
     _move(world, Phase.OOM, Phase.STARTING, Phase.READY)
     if n % 2:
         world.controllers.obliges = False  # once more and once more
 
 
-@rule("a pod has no image", 1, _has_pod(Phase.STARTING))
+@rule("a pod has no image", 3, _has_pod(Phase.STARTING))
 def _image(world: World, n: int) -> None:
     _move(world, Phase.IMAGE, Phase.STARTING)
 

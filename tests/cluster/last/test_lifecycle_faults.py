@@ -19,8 +19,8 @@ from support.release import Release
 from support.serving_truth import serving_pods
 from support.team_models import TeamModels
 
-READY, SERVABLE = ConditionType.READY, ConditionType.SERVABLE
-ASLEEP = "No pod is wanted."
+ACCEPTED, READY = ConditionType.ACCEPTED, ConditionType.READY
+INSPECTED, ASLEEP = "The file was inspected and can be served.", "No pod is wanted."
 AWAY_SECONDS = 30
 MESSAGE = {"role": "user", "content": "hello"}
 
@@ -30,6 +30,7 @@ def asleep(models: TeamModels, models_server: ModelsServer, name: str) -> str:
     activation = {"onDemand": True, "idleSeconds": 60}
     source = models_server.source("tiny-chat.gguf")
     models.team.apply(models.body(name, source=source, replicas=0, activation=activation))
+    models.tells(name, ACCEPTED, "True", Reason.ACCEPTED, INSPECTED)
     models.tells(name, READY, "True", Reason.SCALED_TO_ZERO, ASLEEP)
     alias: str = models.status(name)["model"]
     return alias
