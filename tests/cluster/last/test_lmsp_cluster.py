@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
@@ -33,15 +34,18 @@ def _upgrade(release: Release, managed: str) -> None:
     )
 
 
-def routers(release: Release) -> list[httpx.Client]:
+@contextmanager
+def routers(release: Release) -> Iterator[list[httpx.Client]]:
     """A client for each router, by the address of its pod."""
     selector = "--selector=app.kubernetes.io/component=router"
     found = release.kubectl.get("pods", selector, "--field-selector=status.phase=Running")["items"]
     live = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-    return [
-        httpx.Client(base_url=f"http://{pod['status']['podIP']}:8080", trust_env=False, timeout=60)
-        for pod in live
-    ]
+    bases = [f"http://{pod['status']['podIP']}:8080" for pod in live]
+    with ExitStack() as opened:
+        yield [
+            opened.enter_context(httpx.Client(base_url=base, trust_env=False, timeout=60))
+            for base in bases
+        ]
 
 
 @pytest.mark.own_cluster
