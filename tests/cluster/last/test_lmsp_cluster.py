@@ -56,11 +56,15 @@ def test_two_routers_are_one_catalogue(
     source = models_server.source("tiny-chat.gguf")
     spec = {"source": source, "replicas": 0, "activation": {"onDemand": True}}
     models.team.apply(models.body("a", **spec), models.body("b", source=source))
-    models.tells("a", ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "No pod is wanted.")
+    inspected = "The file was inspected and can be served."
+    models.tells("a", ConditionType.ACCEPTED, "True", Reason.ACCEPTED, inspected)
     models.tells("b", ConditionType.SERVABLE, "True", Reason.AVAILABLE, "1 of 1 pods answer.")
     ids = {name: models.team.get("sm", name)["status"]["catalogueId"] for name in "ab"}
-    one, two = routers(managing)
+    with routers(managing) as (one, two):
+        _are_one(models, ids, one, two)
 
+
+def _are_one(models: TeamModels, ids: dict[str, str], one: httpx.Client, two: httpx.Client) -> None:
     def same() -> httpx.Response | None:
         lists = [router.get(B) for router in (one, two)]
         listed = {each["id"] for each in lists[0].json().get("data", [])}
