@@ -85,7 +85,7 @@ deploy: ## build both images, load them into the current cluster, install the ch
 	@scripts/deploy.sh
 
 test-cluster: install ## tests on a real Kubernetes; removes its cluster at the end
-	@$(PYTEST) tests/cluster -n 2 --dist loadgroup
+	@$(PYTEST) tests/cluster -n 3 --dist loadgroup
 	@$(PYTEST) tests/cluster/last
 
 clean: ## remove what the other verbs made
