@@ -72,6 +72,7 @@ async def _run(environment: Environment, secret: bytes) -> None:
         health.renewed_at = lambda: leader.renewed_at
         supervisors = HttpSupervisors(session)
         operation = Operation(cluster, supervisors, environment, secret, leader.valid)
+        leader.unreachable = operation.interrupted
         if not await _unless(stop, leader.acquire()):
             return
         health.leads()

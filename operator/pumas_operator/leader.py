@@ -52,6 +52,8 @@ class Leader:
         self._identity = identity
         self._clock = clock
         self._renewed_at: float | None = None
+        self.unreachable: Callable[[], None] = lambda: None
+        """Told of each renewal that the API server did not answer."""
         self._seen: tuple[str, float] = ("", 0.0)
         self._held_by_other = False
 
@@ -98,6 +100,7 @@ class Leader:
             return False
         except Unreachable as error:
             _log.warning("the Lease cannot be renewed: %s", error)
+            self.unreachable()
             return False
         self._held_by_other = False
         # From before the request: that is when the API server may have begun to count.

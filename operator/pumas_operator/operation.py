@@ -16,12 +16,13 @@ from pumas_operator.applying import Changed
 from pumas_operator.cluster import Cluster, Refused, Unreachable
 from pumas_operator.describing import Describer, Supervisors
 from pumas_operator.environment import Environment
-from pumas_operator.intake import Intake, Listing
+from pumas_operator.intake import Intake, Listing, demanded_uid
 from pumas_operator.json_object import Json
 from pumas_operator.keyed_queue import KeyedQueue
-from pumas_operator.objects import Key, Objects
+from pumas_operator.kinds import LEASE, SERVED_MODEL
+from pumas_operator.objects import Key, Objects, key_of, uid_of
 from pumas_operator.reconcile import Reconciler
-from pumas_operator.requests import Request
+from pumas_operator.requests import Request, build_delete
 from pumas_operator.rest import Uses
 
 _log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Operation:
         fenced = Fenced(cluster, leads)
         describer = Describer(supervisors)
         objects, self._uses = Objects(), Uses(clock)
+        self._objects, self._cluster = objects, fenced
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._suspicion = asyncio.Event()
         self._reconciler = Reconciler(
@@ -88,15 +90,15 @@ class Operation:
             self._queue.add,
             self._reconciler.forget,
             describer.forget,
-            self._relisted,
+            self.interrupted,
             self._uses.wanted,
         )
         self._listing = Listing(
             fenced, objects, self.intake, environment.namespace, environment.watched
         )
 
-    def _relisted(self) -> None:
-        """A watch was interrupted: what was deleted and who wanted what meanwhile is not known."""
+    def interrupted(self) -> None:
+        """Something may have gone unheard: what was deleted meanwhile, or who wanted what."""
         self._uses.interrupted()
         self._suspicion.set()
 
@@ -148,10 +150,23 @@ class Operation:
                 self._uses.interrupted()
             self._suspicion.clear()
             if await self._list():
+                await self._collect()
                 # The API server answers: what failed for want of it need not wait longer.
                 self._queue.hasten()
             else:
                 self._suspicion.set()
+
+    async def _collect(self) -> None:
+        """Delete what routers have told of models that are gone."""
+        known = {uid_of(model) for model in self._objects.all(SERVED_MODEL)}
+        for lease in self._objects.all(LEASE):
+            if demanded_uid(lease) not in known:
+                key = key_of(lease)
+                request = build_delete(LEASE, *key, uid_of(lease))
+                try:
+                    await self._cluster.send(request)
+                except (Unreachable, Refused) as error:
+                    _log.info("the Lease %s is left until the next time: %s", key.name, error)
 
     async def _list(self) -> bool:
         try:

@@ -108,10 +108,13 @@ async def test_an_api_server_that_is_away_stops_the_writing_and_not_the_leader(
     first = candidate(cluster, clock, "a")
     await first.acquire()
     holding = asyncio.create_task(first.hold())
+    told: list[bool] = []
+    first.unreachable = lambda: told.append(True)
     cluster.away = True
     clock.now += VALID_SECONDS
     before = len(cluster.requests)
     await eventually(lambda: len(cluster.requests) >= before + 3, "attempts")
+    assert told, "what happens meanwhile goes unheard"
     assert not first.valid()
     assert not holding.done()
     cluster.away = False

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pumas_crds.demand import DEMAND, PURPOSE_LABEL
+from pumas_crds.vocabulary import MODEL_UID_LABEL
 from pumas_operator import keyed_queue
 from pumas_operator import operation as operating
 from pumas_operator.cluster import Refused, Unreachable
 from pumas_operator.environment import Environment
-from pumas_operator.kinds import DEPLOYMENT, JOB, POD, SERVED_MODEL
+from pumas_operator.kinds import DEPLOYMENT, JOB, LEASE, POD, SERVED_MODEL
 from pumas_operator.manifests import Settings
 from pumas_operator.operation import Fenced, Operation
 from pumas_operator.requests import Request, build_list
@@ -153,6 +155,20 @@ async def test_when_the_api_server_is_back_nothing_waits_longer(
         await eventually(lambda: len(cluster.writes) > 2, "attempts")
         away = None
         await eventually(lambda: "status" in cluster.get(SERVED_MODEL, TEAM, "tiny"), "work done")
+
+
+async def test_what_was_told_of_models_that_are_gone_goes_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operating, "SUSPICION_SECONDS", 0.0)
+    cluster = FakeCluster()
+    kept = cluster.put(SERVED_MODEL, model_object("tiny", source=SOURCE))
+    for name, uid in (("kept", kept["metadata"]["uid"]), ("left-over", "nobody")):
+        labels = {PURPOSE_LABEL: DEMAND, MODEL_UID_LABEL: uid}
+        cluster.put(LEASE, {"metadata": {"name": name, "namespace": HOME, "labels": labels}})
+    async with working(cluster) as operation:
+        operation.intake.relisted()
+        await eventually(lambda: cluster.named(LEASE) == ["kept"], "one Lease")
 
 
 async def test_without_the_lead_nothing_is_written() -> None:

@@ -34,8 +34,8 @@ OPERATOR: Grants = {
 }
 OPERATOR_AT_HOME: Grants = {
     ("serving.pumas.dev", "servingprofiles", READ),
-    # Its own is watched too: the pulse of its liveness.
-    ("coordination.k8s.io", "leases", "get list watch create update"),
+    # Its own is watched too: the pulse of its liveness. Those of demand go with their models.
+    ("coordination.k8s.io", "leases", "get list watch create update delete"),
 }
 ROUTER: Grants = {
     ("serving.pumas.dev", "servedmodels", READ),
