@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from yarl import URL
+
 from pumas_crds.vocabulary import LoadState
 from support.local_machine import Clock, machine, when
 from support.models import served_model
@@ -165,3 +167,53 @@ async def test_case_64_without_model_management(tmp_path: Path, tiny_models: Pat
             status, _, body = await post(running, f"/cold/{action}")
             assert (status, body["code"]) == (404, "not_found")
         assert (await get(running))[0] == 200
+
+
+async def status_of(running: RunningRouter, path: str, **headers: str) -> tuple[int, Any, Any]:
+    """Status, headers and body of a GET whose path goes out as it is written."""
+    url = URL(B + path, encoded=True)
+    async with running.client.get(url, headers=headers) as answer:
+        raw = await answer.read()
+        return answer.status, answer.headers, json.loads(raw) if raw else None
+
+
+async def test_cases_7_10_11_25_26_and_41_what_is_asked_wrongly(
+    tmp_path: Path, tiny_models: Path
+) -> None:
+    async with catalogue(tmp_path, tiny_models) as (running, _):
+        status, _, body = await status_of(running, "?capability=telepathy")
+        assert (status, body["data"]) == (200, [])
+        ready_only = ("1", "yes", "TRUE", "", "banana", "true&ready_only=false")
+        for query in ("capability=", "ready_only", *(f"ready_only={each}" for each in ready_only)):
+            status, headers, body = await status_of(running, f"?{query}")
+            assert (status, body["code"], body["status"]) == (400, "invalid_request", 400), query
+            assert headers["content-type"] == "application/problem+json"
+        for path in ("/org%252Femb:1", "/nope", "/qwen", "/Qwen3%2014B", "/QWEN3:14B-Q4_K_M"):
+            status, headers, body = await status_of(running, path)
+            assert (status, body["code"]) == (404, "model_not_found"), path
+        status, _, body = await post(running, "/nope/unload")
+        assert (status, body["code"]) == (404, "model_not_found")
+
+
+async def test_cases_13_14_16_and_18_validators(tmp_path: Path, tiny_models: Path) -> None:
+    async with catalogue(tmp_path, tiny_models) as (running, _):
+        _, first, _ = await status_of(running, "")
+        tag = first["etag"]
+        for sent in (tag, tag.removeprefix("W/"), "*", f'"x", {tag}'):
+            status, headers, body = await status_of(running, "", **{"If-None-Match": sent})
+            assert (status, body) == (304, None), sent
+            for name in ("etag", "vary", "cache-control"):
+                assert headers[name] == first[name]
+        status, _, _ = await status_of(running, "?ready_only=true", **{"If-None-Match": tag})
+        assert status == 200
+
+
+async def test_case_30_a_load_that_is_under_way_is_not_begun_again(
+    tmp_path: Path, tiny_models: Path
+) -> None:
+    async with catalogue(tmp_path, tiny_models) as (running, _):
+        for _ in range(3):
+            status, _, body = await post(running, "/cold/load")
+            assert (status, body["status"]) == (202, "loading")
+        await until(running, "/cold", "ready")
+        assert len(list(tmp_path.glob("data/run/c-serving-*"))) == 1, "one pod"
