@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import aiohttp
@@ -58,6 +59,36 @@ def apply_until_available(team: Kubectl, name: str) -> float:
     took = time.monotonic() - began
     team("delete", "deployment", f"{name}-bare", "--wait=false")
     return took
+
+
+@dataclass(frozen=True)
+class Waking:
+    """How long a call of a model that sleeps waits for its first byte."""
+
+    call_seconds: float
+    """From the call."""
+    start_seconds: float
+    """From the start of the serving container, which Kubernetes tells in whole seconds."""
+
+
+def waking(release: Release, team: Kubectl, name: str, source: dict[str, Any]) -> Waking:
+    """Wake a model of its own once."""
+    alias = f"{name}-{team.namespace}"
+    activation = {"onDemand": True}
+    team.apply(served_model(name, source=source, alias=alias, replicas=0, activation=activation))
+    team("wait", "--for=condition=Accepted", "--timeout=120s", f"servedmodel/{name}")
+    with httpx.Client(base_url=release.direct_url(), trust_env=False, timeout=120) as caller:
+        path = f"/v1/capabilities?model={alias}&profile={LAB}"
+        soon(lambda: caller.get(path).json().get("activation"), "the router to know it", 10)
+        message = {"role": "user", "content": "hello"}
+        asked = {"model": alias, "max_tokens": 2, "messages": [message]}
+        began = time.time()
+        caller.post("/v1/chat/completions", json=asked).raise_for_status()
+        answered = time.time()
+    [pod] = team.get("pods", "-l", _label(team, name))["items"]
+    [server] = pod["status"]["containerStatuses"]
+    started = datetime.fromisoformat(server["state"]["running"]["startedAt"]).timestamp()
+    return Waking(answered - began, answered - started)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.cluster import Kubectl
-from support.cluster_speed import apply_until_servable, operator_size, reactions
+from support.cluster_speed import apply_until_servable, operator_size, reactions, waking
 from support.models_server import ModelsServer
 from support.release import Release
 
@@ -19,6 +19,8 @@ def test_a_model_serves_soon_and_its_truth_is_told_at_once(
 ) -> None:
     took = apply_until_servable(team, "tiny", models_server.source("tiny-chat.gguf"))
     assert took <= 15 * TIMES
+    woken = waking(deployed, team, "sleeper", models_server.source("tiny-chat.gguf"))
+    assert woken.start_seconds <= 4 * TIMES
     told = list(reactions(deployed, team, "tiny", 3))
     assert max(each.status_seconds for each in told) <= 2 * TIMES
     assert max(each.router_seconds for each in told) <= 1 * TIMES
