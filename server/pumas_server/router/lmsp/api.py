@@ -7,6 +7,7 @@ before a line break. The two actions are POST and reading is GET, so a model may
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
@@ -30,6 +31,8 @@ from pumas_server.router.workers import Workers
 
 #: A body says nothing: it is empty or an empty object. Some blanks are no harm.
 MAX_BODY_BYTES = 1024
+#: Less than a router that stops gives its calls: nobody who dawdles holds it up.
+BODY_SECONDS = 5.0
 
 _READ = ["GET", "HEAD"]
 _READ_HEADERS = {"Cache-Control": "private, no-cache", "Vary": "Authorization"}
@@ -121,15 +124,21 @@ def _lines(request: Request, name: str) -> list[bytes]:
 
 
 async def _read_empty_body(request: Request) -> None:
-    """Raises `ProblemError` unless the body is empty or `{}`."""
+    """Raises `ProblemError` unless the body is empty or `{}`, and there in time."""
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
+        raise _too_long()
     raw = b""
     try:
-        async for piece in request.stream():
-            raw += piece
-            if len(raw) > MAX_BODY_BYTES:
-                raise _invalid(f"the body has more than {MAX_BODY_BYTES} bytes, and may be `{{}}`")
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                raw += piece
+                if len(raw) > MAX_BODY_BYTES:
+                    raise _too_long()
     except ClientDisconnect:
         raise _invalid("the body has no end") from None
+    except TimeoutError:
+        raise _invalid(f"the body did not come within {BODY_SECONDS:g} s") from None
     if not raw:
         return
     try:
@@ -138,6 +147,10 @@ async def _read_empty_body(request: Request) -> None:
         raise _invalid(str(error)) from None
     if document.root:
         raise _invalid(f"unknown field {quoted(next(iter(document.root)))}")
+
+
+def _too_long() -> ProblemError:
+    return _invalid(f"the body has more than {MAX_BODY_BYTES} bytes, and may be `{{}}`")
 
 
 def _invalid(detail: str) -> ProblemError:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pumas_crds.vocabulary import LoadState
+from pumas_server.router.lmsp import api
 from pumas_server.router.lmsp.problems import ProblemCode
 from pumas_server.router.steering import Unsteerable
 from support.catalogue import (
@@ -292,3 +293,16 @@ async def test_routers_agree_whatever_they_have_seen(catalogue: RunningCatalogue
     told = json.loads((await catalogue.get(f"{BASE}/org%2Femb%3A1")).raw)
     assert told["status"] == "ready"
     assert not any(row.targets for row in catalogue.running.router.workers.catalog.rows)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    catalogue: RunningCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "BODY_SECONDS", 0.1)
+    path = "/lmsp/v1/models/cold/load"
+    async with catalogue.running.raw(path, b"{", announced=2) as (reader, _):
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+        assert answer.startswith(b"HTTP/1.1 400") and b"application/problem+json" in answer
+    async with catalogue.running.raw(path, b"", announced=10**12) as (reader, _):
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+        assert answer.startswith(b"HTTP/1.1 400"), "it is not waited for at all"
