@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pumas_crds.facts import Fault, Inspection
+from pumas_crds.facts import Fault, Inspection, PodDescriptor
 from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_local import health
 from pumas_local.descriptor import read_descriptor
@@ -100,6 +100,7 @@ class LocalPod:
         self._inherited = select_inherited(os.environ, Path(sys.executable))
         self._started = asyncio.Event()
         self._turned = asyncio.Event()
+        self._becomes_ready = False
         self._task: asyncio.Task[None] | None = None
         self.observation = PodObservation(uid=str(uuid.uuid4()))
         self.ports: Ports | None = None
@@ -211,15 +212,21 @@ class LocalPod:
         An engine may fail for ever under a supervisor that lives: no exit tells of that.
         """
         while True:
-            known = self.observation.ready and self.observation.descriptor is not None
-            told = None if known else await read_descriptor(ports)
-            if told is not None and self.observation.ready:
-                self._observe(descriptor=told)
-            elif told is not None and told.error is not None:
-                self._observe(engine_fault=told.error)
             self._turned.clear()
+            if not (self.observation.ready and self.observation.descriptor):
+                self._heard(await read_descriptor(ports))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._turned.wait(), HEARING_PERIOD_SECONDS)
+
+    def _heard(self, told: PodDescriptor | None) -> None:
+        """Believe what the pod says, if it answered at all."""
+        if self._becomes_ready:
+            self._becomes_ready = False
+            self._observe(ready=True, engine_fault=None, descriptor=told)
+        elif told is not None and self.observation.ready:
+            self._observe(descriptor=told)
+        elif told is not None and told.error is not None:
+            self._observe(engine_fault=told.error)
 
     def _take_termination_log(self, container: Container) -> Inspection | None:
         path = self._place.resolve(container.termination_message_path)
@@ -235,9 +242,10 @@ class LocalPod:
             return None
 
     def _set_ready(self, ready: bool) -> None:
-        fault = None if ready else self.observation.engine_fault
-        descriptor = self.observation.descriptor if ready else None
-        self._observe(ready=ready, engine_fault=fault, descriptor=descriptor)
+        """Take over a probe's verdict; that it is ready is told with what it says it is."""
+        self._becomes_ready = ready and not self.observation.ready
+        if not ready:
+            self._observe(ready=False, descriptor=None)
         self._turned.set()
 
     def _observe(self, **changes: Any) -> None:
