@@ -30,13 +30,15 @@ STEPS = st.lists(st.integers(0, DRAWS - 1), min_size=40, max_size=50)
 #: What must have been seen beside the rules themselves.
 SEEN = {
     *(f"loadState {state}" for state in ("unloaded", "requested", "loading", "loaded", "unloading", "failed")),
-    "router loads", "router unloads", "operator rests what is loaded", "operator rests what is failed",
+    "router loads", "router unloads", "operator rests what is loaded",
     "a router died as it wrote", "the operator died as it wrote", "the truth was compared",
     "it serves with demand", "it rests without demand",
     "call answered", "call broken", "call left", "call lost", "call load failed", "call no model",
     "call waits, then answered", "call waits, then left", "call waits, then load failed",
     "call waits, then lost", "call waits, then timed out", "call waits, then stopped",
 }  # fmt: skip
+#: What takes a minute without anybody's help: seen where there are thousands of histories.
+RARE = {"operator rests what is failed"}
 
 
 def test_whatever_happens_nobody_waits_in_vain_is_lied_to_or_loses_a_model_in_use(
@@ -71,5 +73,5 @@ def test_whatever_happens_nobody_waits_in_vain_is_lied_to_or_loses_a_model_in_us
     with capsys.disabled():
         told = ", ".join(f"{name} {count}" for name, count in sorted(hits.items()))
         print(f"\n{told}", file=sys.stderr)
-    expected = SEEN | {f"rule: {rule.name}" for rule in RULES}
+    expected = SEEN | (RARE if RANDOM else set()) | {f"rule: {rule.name}" for rule in RULES}
     assert not (never := sorted(expected - hits.keys())), f"never seen: {never}"
