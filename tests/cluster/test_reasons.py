@@ -41,6 +41,7 @@ def at_zero(models: TeamModels, name: str) -> None:
 
 @pytest.mark.budget(150)
 def test_what_release_or_profile_rule_out(models: TeamModels, models_server: ModelsServer) -> None:
+    home = models.release.namespace
     narrow = models.profile("narrow", allowedSourceHosts=["huggingface.co"])
     missing = f"missing-{models.team.namespace}"
     source = models_server.source("tiny-chat.gguf")
@@ -84,9 +85,8 @@ def test_what_release_or_profile_rule_out(models: TeamModels, models_server: Mod
         Reason.NOT_IMPLEMENTED,
         "runtime onnxruntime is not implemented in this release.",
     )
-    refused(
-        models, "profile", Reason.PROFILE_NOT_FOUND, f"There is no ServingProfile named {missing}."
-    )
+    told = f"There is no ServingProfile named {missing} in the namespace {home}."
+    refused(models, "profile", Reason.PROFILE_NOT_FOUND, told)
     models.tells("hub", SERVABLE, "False", Reason.NO_ENDPOINT, "No endpoint answers.")
     assert models.team("get", "pods,jobs,deployments", "--output=name") == ""
 
