@@ -41,6 +41,7 @@ from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_api import ROUTES, OpenAiApi
 from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.openapi import build_openapi
+from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import ModelSource
@@ -82,8 +83,9 @@ class Router:
         if settings.model_management and load_control is None:
             load_control = Loading(self.workers, steering)
         self.activator = Activator(self.workers, steering, self.demand, settings.max_held)
+        reach = Reach(exchanges, self.activator, self.workers)
         shared = (
-            *(self.workers, exchanges, self.sessions, self.budget, self.metrics),
+            *(self.workers, reach, self.sessions, self.budget, self.metrics),
             self.activator,
         )
         self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {

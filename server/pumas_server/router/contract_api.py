@@ -44,10 +44,10 @@ from pumas_server.router.asgi import (
     watch_caller,
 )
 from pumas_server.router.catalog_row import Row
-from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.provider_answers import EVENT_STREAM, JSON, read_whole, require
+from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.text_streams import TextStream
 from pumas_server.router.workers import Workers
@@ -69,7 +69,7 @@ class ContractApi:
     def __init__(
         self,
         workers: Workers,
-        exchanges: Exchanges,
+        reach: Reach,
         sessions: Sessions,
         budget: BufferBudget,
         metrics: Metrics,
@@ -77,7 +77,7 @@ class ContractApi:
     ) -> None:
         self._activator = activator
         self._workers = workers
-        self._exchanges = exchanges
+        self._reach = reach
         self._sessions = sessions
         self._budget = budget
         self._metrics = metrics
@@ -122,7 +122,7 @@ class ContractApi:
         call = build_call(operation, descriptor.capability, row.upstream_model)
         kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
         headers = {"Accept": kind}
-        async with self._exchanges.open(session, row, call.path, call.body, headers) as response:
+        async with self._reach.open(session, row, call.path, call.body, headers) as response:
             await require(session, response, kind)
             match call:
                 case TextCall():

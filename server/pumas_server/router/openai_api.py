@@ -36,7 +36,6 @@ from pumas_server.router.asgi import (
     watch_caller,
 )
 from pumas_server.router.catalog_row import Row
-from pumas_server.router.exchanges import Exchanges
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_refusals import (
     RouteError,
@@ -47,6 +46,7 @@ from pumas_server.router.openai_refusals import (
     require,
 )
 from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.upstream import read_chunk
 from pumas_server.router.workers import Workers
@@ -83,7 +83,7 @@ class OpenAiApi:
         self,
         path: str,
         workers: Workers,
-        exchanges: Exchanges,
+        reach: Reach,
         sessions: Sessions,
         budget: BufferBudget,
         metrics: Metrics,
@@ -93,7 +93,7 @@ class OpenAiApi:
         self._path = path
         self._capability = ROUTES[path]
         self._workers = workers
-        self._exchanges = exchanges
+        self._reach = reach
         self._sessions = sessions
         self._budget = budget
         self._metrics = metrics
@@ -148,7 +148,7 @@ class OpenAiApi:
         require(row, self._capability, self._path)
         sent = envelope.with_model(row.upstream_model) if row.external else body
         headers = _request_headers(scope)
-        async with self._exchanges.open(session, row, self._path, sent, headers) as response:
+        async with self._reach.open(session, row, self._path, sent, headers) as response:
             record.status = response.status
             success = 200 <= response.status < 300
             if not success and not 400 <= response.status < 600:

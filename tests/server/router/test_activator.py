@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -229,3 +231,29 @@ async def test_discovery_tells_that_it_sleeps_and_what_it_will_be() -> None:
         assert told["chat_generation"] == {"state": "unavailable", "reason": "runtime_unavailable"}
         _, _, raw = await running.get("/v1/capabilities?model=llm")
         assert json.loads(raw)["activation"] == {"on_demand": True}
+
+
+@pytest.mark.parametrize("path", ["/v1/model-operations", "/v1/chat/completions"])
+async def test_one_that_falls_asleep_under_a_call_is_waked_for_it(path: str) -> None:
+    async with sleeping() as (running, model):
+        model.change(replicas=1, state="loaded")
+        await running.until(lambda c: bool(c.rows[0].targets))
+        upstream = running.router.upstream
+        original = upstream.post
+
+        @asynccontextmanager
+        async def post(*call: Any) -> AsyncIterator[Any]:
+            upstream.post = original  # type: ignore[method-assign]
+            model.change(replicas=0, state="unloading")
+            await running.until(lambda c: not c.rows[0].targets)
+            async with original(*call) as response:
+                yield response
+
+        upstream.post = post  # type: ignore[method-assign, assignment]
+        body = chat_operation() if path.endswith("operations") else CHAT
+        call = asyncio.create_task(running.post(path, body))
+        await begun(running, model, 1)
+        loads(model)
+        status, _, raw = await call
+        assert status == 200, raw
+        assert model.scaled == [2]
