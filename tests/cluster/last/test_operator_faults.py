@@ -14,6 +14,7 @@ import pytest
 
 from pumas_crds.vocabulary import COMPONENT_LABEL, INSTANCE_LABEL, ConditionType, Reason
 from support import audit_log
+from support.asking import asking
 from support.cluster import Kubectl, script, soon
 from support.models_server import ModelsServer
 from support.pod_processes import kill, paused
@@ -137,31 +138,33 @@ def test_without_an_api_server_what_serves_goes_on_serving(
     models: TeamModels, models_server: ModelsServer, deployed: Release
 ) -> None:
     team, source = models.team, models_server.source("tiny-embed.gguf")
-    team.apply(models.body("stays", source=source))
+    # Used all the time, and unheard for as long as it may be idle.
+    activation = {"onDemand": True, "idleSeconds": AWAY_SECONDS}
+    team.apply(models.body("stays", source=source, activation=activation))
     models.tells("stays", SERVABLE, "True", Reason.AVAILABLE, ANSWERS)
     alias, url = models.status("stays")["model"], deployed.direct_url()
     before = serving_pods(team)
     restarted = {name: restarts(deployed, name) for name in pods_of(deployed)}
     asked: dict[str, object] = {"model": alias, "input": "hello"}
-    with httpx.Client(base_url=url, trust_env=False) as client:
-        client.post("/v1/embeddings", json=asked).raise_for_status()
+    with asking(url, "/v1/embeddings", asked) as answers:
+        soon(lambda: len(answers) > 2, "answers")
         down = script("down.sh", "apiserver")
         assert down.returncode == 0, down.stderr
         try:
             until = time.monotonic() + AWAY_SECONDS
-            answers = [client.post("/v1/embeddings", json=asked).status_code]
-            while time.monotonic() < until:
-                time.sleep(0.2)  # the minute has to pass: five calls in each of its seconds
-                answers.append(client.post("/v1/embeddings", json=asked).status_code)
-                listed = client.get("/v1/capabilities", params={"model": alias, "profile": LAB})
-                rows = listed.json()["capabilities"]
-                assert any(row["availability"]["state"] == "available" for row in rows)
+            with httpx.Client(base_url=url, trust_env=False) as client:
+                while time.monotonic() < until:
+                    time.sleep(1)  # the minute has to pass
+                    listed = client.get("/v1/capabilities", params={"model": alias, "profile": LAB})
+                    rows = listed.json()["capabilities"]
+                    assert any(row["availability"]["state"] == "available" for row in rows)
         finally:
             up = script("up.sh")
         assert up.returncode == 0, up.stderr
+        team.apply(models.body("comes", source=source))
+        team("wait", "--for=condition=Servable", "servedmodel/comes", "--timeout=90s")
+        assert before.items() <= serving_pods(team).items(), "nobody touched what is in use"
     assert set(answers) == {200} and len(answers) >= AWAY_SECONDS
-    team.apply(models.body("comes", source=source))
-    team("wait", "--for=condition=Servable", "servedmodel/comes", "--timeout=90s")
     team("delete", "servedmodel", "stays")
     soon(lambda: len(serving_pods(team)) == 1, "the end of what was deleted")
     assert not before.keys() & serving_pods(team).keys()
