@@ -85,8 +85,8 @@ class RuntimeFacts(Open):
     """Kinds of result it gives."""
     embedding_width: Annotated[int, Field(ge=0)] = 0
     """Width of its vectors."""
-    tool_calls: bool = False
-    """Whether its chat template knows tools, and calls of them."""
+    tool_calls: bool | None = None
+    """Whether its chat template knows tools, and calls of them; absent when it does not."""
     device: Word = ""
     """Where it computes, by its own account: `cpu`, or `gpu 24/36` with the layers that are there.
 

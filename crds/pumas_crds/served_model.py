@@ -162,7 +162,8 @@ class ServedModelStatus(Open):
     """What the weights file is."""
     error: Fault | None = None
     """Why the model cannot serve; at rest, why it could not when it was last loaded."""
-    load_request: Annotated[str, Field(max_length=64)] = ""
+    # None and not empty: what is not there can be written under an older definition too.
+    load_request: Annotated[str, Field(max_length=64)] | None = None
     """The last explicit load request that was heeded."""
     conditions: Annotated[
         tuple[Condition, ...],

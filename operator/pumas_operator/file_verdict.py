@@ -39,7 +39,7 @@ def select_load_request(model: ServedModel, asked: str) -> str:
     """The load request that counts: a new one where the file was refused, else the last one."""
     error = model.status.error
     refused = error is not None and error.reason in PERMANENT_REASONS - RECOMPUTED
-    return asked if asked and refused else model.status.load_request
+    return asked if asked and refused else model.status.load_request or ""
 
 
 def select_verdict(model: ServedModel, observed: Observed) -> FileVerdict:

@@ -84,7 +84,7 @@ def build_status(model: ServedModel, observed: Observed, now: datetime) -> Serve
         runtime=_runtime(model, observed),
         file=known.file,
         error=_error(situation),
-        load_request=observed.load_request or model.status.load_request,
+        load_request=observed.load_request or model.status.load_request or None,
         conditions=tuple(_conditions(model, verdicts, now)),
     )
 

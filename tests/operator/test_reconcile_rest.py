@@ -172,7 +172,7 @@ async def test_a_load_request_changes_nothing_of_what_is_well(served: World) -> 
     lease(served, "first")
     await served.settle()
     assert served.cluster.writes[before:] == []
-    assert "loadRequest" not in served.status() or served.status()["loadRequest"] == ""
+    assert "loadRequest" not in served.status(), "an older definition may not know it"
 
 
 async def test_it_is_heeded_once_over_a_restart() -> None:

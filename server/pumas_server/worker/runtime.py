@@ -43,7 +43,7 @@ def runtime_facts(
         input_modalities=_inputs(model, props),
         output_modalities=_outputs(model, mode),
         embedding_width=_width(model, file) if mode is EngineMode.EMBED else 0,
-        tool_calls=mode is EngineMode.GENERATE and all(map(_supports(props), TOOLS)),
+        tool_calls=(mode is EngineMode.GENERATE and all(map(_supports(props), TOOLS))) or None,
     )
 
 
