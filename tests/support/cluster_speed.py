@@ -18,7 +18,7 @@ import aiohttp
 import httpx
 from kubernetes.aio import client, config
 
-from pumas_crds.vocabulary import API_VERSION
+from pumas_crds.vocabulary import API_VERSION, NAME_LABEL, WORKER_NAME
 from pumas_operator.cluster import ApiServer
 from pumas_operator.kinds import SERVED_MODEL
 from pumas_operator.requests import Request
@@ -156,9 +156,17 @@ def _change(
     while available() is not up:
         assert time.monotonic() < deadline, "discovery tells nothing of the change"
     discovered = time.monotonic()
-    pod = pods.first(lambda kind, o: _answers(kind, o) is up, pod_since, SERVABLE_SECONDS)
+    pod = pods.first(
+        lambda kind, o: _is_serving(o) and _answers(kind, o) is up, pod_since, SERVABLE_SECONDS
+    )
     end = ends.first(lambda kind, o: _listed(kind, o) is up, end_since, 30)
     return _Change(pod, end, discovered)
+
+
+def _is_serving(pod: dict[str, Any]) -> bool:
+    """Whether it is none that inspects."""
+    name: str = pod["metadata"]["labels"].get(NAME_LABEL, "")
+    return name == WORKER_NAME
 
 
 def _answers(kind: str, pod: dict[str, Any]) -> bool:
