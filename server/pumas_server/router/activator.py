@@ -18,7 +18,6 @@ from typing import assert_never
 from pumas_crds.facts import Fault
 from pumas_crds.vocabulary import PERMANENT_REASONS
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.router.catalog import Catalog
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.demand import Demand
 from pumas_server.router.sessions import Session
@@ -151,9 +150,9 @@ class Activator:
                         self._scaled_up.add(uid)
                         self._leave(uid)
                     else:
-                        await self._change(catalog, _AGAIN_SECONDS)
+                        await self._workers.changed(catalog, _AGAIN_SECONDS)
                 case Wait():
-                    await self._change(catalog, None)
+                    await self._workers.changed(catalog, None)
                 case _ as never:
                     assert_never(never)
 
@@ -166,11 +165,3 @@ class Activator:
             _log.warning("%s cannot be loaded now: %s", row.alias, error)
             return False
         return True
-
-    async def _change(self, seen: Catalog, seconds: float | None) -> None:
-        """Until there is another catalogue, or for so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._workers.until(lambda catalog: catalog is not seen)
-        except TimeoutError:
-            return

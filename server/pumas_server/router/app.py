@@ -76,10 +76,10 @@ class Router:
         self.workers = Workers(source, settings)
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
-        exchanges = Exchanges(self.admission, self.upstream, self.workers, self._used)
         self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers)
         self.steering = steering
         self.demand = Demand(self.sessions, self._find, steering)
+        exchanges = Exchanges(self.admission, self.upstream, self.workers, self.demand.touch)
         if settings.model_management and load_control is None:
             load_control = Loading(self.workers, steering)
         self.activator = Activator(self.workers, steering, self.demand, settings.max_held)
@@ -134,9 +134,6 @@ class Router:
                     await asyncio.gather(rendering, return_exceptions=True)
         finally:
             await self.upstream.close()
-
-    def _used(self, model: ServedModel) -> None:
-        self.demand.touch(model)
 
     def _find(self, model_uid: str) -> ServedModel | None:
         row = self.workers.catalog.by_uid(model_uid)

@@ -7,8 +7,6 @@ number of times.
 
 from __future__ import annotations
 
-import asyncio
-
 from pumas_crds.vocabulary import LoadState, Runtime
 from pumas_server.router.catalog import Catalog
 from pumas_server.router.catalog_row import Row
@@ -68,11 +66,7 @@ class Loading:
         try:
             await self._steering.scale(row.model, replicas)
         except Outdated:
-            try:
-                async with asyncio.timeout(_AGAIN_SECONDS):
-                    await self._workers.until(lambda catalog: catalog is not seen)
-            except TimeoutError:
-                pass
+            await self._workers.changed(seen, _AGAIN_SECONDS)
             return False
         return True
 

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -110,6 +110,12 @@ class Workers:
         while not holds(self.catalog):
             await self._swapped.wait()
         return self.catalog
+
+    async def changed(self, seen: Catalog, seconds: float | None) -> None:
+        """Return when there is another catalogue than that, or after so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.until(lambda catalog: catalog is not seen)
 
     def unreachable(self, endpoint: Endpoint) -> None:
         """Connecting to an endpoint failed. One of ours is out of the choice when this returns,
