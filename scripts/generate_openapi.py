@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pumas_crds.vocabulary import DISTRIBUTION
-from pumas_server.router.openai_api import ROUTES
+from pumas_server.router.forwarded_routes import ROUTES
 from pumas_server.router.openapi import build_openapi
 
 FILE = Path(__file__).parents[1] / "docs" / "openapi.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -26,6 +27,21 @@ _EXTRA_RULE: Rule = (
 )
 
 
+#: Which settings are of one runtime alone; `parallel` is of all.
+LLAMA_CPP_SETTINGS = (
+    "context_tokens",
+    "gpu_layers",
+    "flash_attention",
+    "cache_type_k",
+    "cache_type_v",
+    "chat_template",
+    "extra_args",
+)
+ONNX_RUNTIME_SETTINGS = ("device", "steps", "guidance_percent")
+#: Settings of one model, of which no default for many makes sense.
+IMAGE_SETTINGS = ("steps", "guidance_percent")
+
+
 class Engine(Closed):
     """Settings of the engine. Everything unset is chosen by the profile, then by the file."""
 
@@ -34,7 +50,7 @@ class Engine(Closed):
     context_tokens: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
     """Context of one slot. Default: the smaller of the training context and 8192."""
     parallel: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Slots, each with the whole context. Default: 4 for generation, otherwise 1."""
+    """Calls worked on at once: slots, each with the whole context. Default: 4 for text, else 1."""
     gpu_layers: Annotated[int, Field(ge=0, le=100_000)] | None = None
     """Layers to keep on the GPU. Default: as many as fit."""
     flash_attention: Literal["auto", "on", "off"] | None = None
@@ -45,6 +61,18 @@ class Engine(Closed):
     """Type of the cached values. Default: f16."""
     chat_template: Annotated[str, Field(min_length=1, max_length=65_536)] | None = None
     """A chat template (Jinja) in place of the file's own."""
+    device: Literal["auto", "cpu", "cuda"] | None = None
+    """Where ONNX Runtime computes. Default: auto, which is CUDA where its session really gets it.
+
+    With `cuda`, a model that does not get it is not served by the CPU instead.
+    """
+    steps: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Denoising steps of an image. Default: what suits the pipeline's scheduler."""
+    guidance_percent: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    """How strictly an image follows its prompt, in hundredths of the pipeline's guidance scale.
+
+    Default: what suits its scheduler, such as 750.
+    """
     extra_args: (
         Annotated[
             tuple[Annotated[str, Field(min_length=3, max_length=128)], ...],
@@ -66,3 +94,11 @@ class Engine(Closed):
         if any(not re.match(pattern, argument) for argument in arguments or ()):
             raise ValueError(_EXTRA_RULE[1])
         return arguments
+
+    def without(self, names: Iterable[str]) -> Engine:
+        """The same without those settings."""
+        return Engine.model_validate(self.model_dump(exclude_none=True, exclude=set(names)))
+
+    def gives(self, names: Iterable[str]) -> bool:
+        """Whether any of those settings is given."""
+        return any(getattr(self, name) is not None for name in names)

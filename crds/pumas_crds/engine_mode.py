@@ -1,6 +1,6 @@
 """Chooses what an engine is started for: one pure function of the recorded task and the file.
 
-A llama.cpp server does one thing (generate, embed, rerank or decide), so this is decided before it
+An engine does one thing (generate, embed, rerank, decide or draw), so this is decided before it
 starts. A recorded task beats what the file suggests, except that a file which cannot do the task
 is refused. No model and no family of models is named: the evidence is in the header.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pumas_crds.facts import FileFacts
-from pumas_crds.vocabulary import EngineMode, Reason, Task
+from pumas_crds.vocabulary import ONNX, EngineMode, Reason, Task
 
 #: Tasks that an engine does in one mode.
 MODE_OF_TASK: dict[Task, EngineMode] = {
@@ -64,11 +64,22 @@ class ModeRefusal:
 
 def engine_mode(task: Task | None, file: FileFacts) -> ModeChoice | ModeRefusal:
     """Choose the engine's mode, or refuse: `TASK_MISMATCH`, `MISSING_RANKING_HEAD`."""
+    if file.pipeline is not None:
+        return _mode_of_pipeline(task, file.pipeline)
     if file.decision:
         return _mode_of_decision_model(task, file)
     if task is not None:
         return _mode_of_task(task, file)
     return _mode_of_file(file)
+
+
+def _mode_of_pipeline(task: Task | None, pipeline: str) -> ModeChoice | ModeRefusal:
+    if task not in (None, Task.TEXT_TO_IMAGE):
+        return ModeRefusal(
+            Reason.TASK_MISMATCH,
+            f"the task {task} is recorded, but the folder is an image pipeline ({pipeline})",
+        )
+    return ModeChoice(EngineMode.GENERATE_IMAGE, f"the folder is an image pipeline ({pipeline})")
 
 
 def _mode_of_decision_model(task: Task | None, file: FileFacts) -> ModeChoice | ModeRefusal:
@@ -84,8 +95,9 @@ def _mode_of_decision_model(task: Task | None, file: FileFacts) -> ModeChoice | 
 def _mode_of_task(task: Task, file: FileFacts) -> ModeChoice | ModeRefusal:
     mode = MODE_OF_TASK.get(task)
     if mode is None:
+        engine = "ONNX Runtime" if file.format == ONNX else "llama.cpp"
         return ModeRefusal(
-            Reason.TASK_MISMATCH, f"no llama.cpp engine does the recorded task {task}"
+            Reason.TASK_MISMATCH, f"no {engine} engine does the recorded task {task}"
         )
     if mode is EngineMode.GENERATE and not file.causal:
         return ModeRefusal(
@@ -112,7 +124,7 @@ def _with_head(why: str, file: FileFacts) -> ModeChoice | ModeRefusal:
     if file.ranking_head:
         return ModeChoice(EngineMode.RERANK, f"{why} and the ranking head is there")
     # The engine would answer 200 with scores that mean nothing.
+    where = "a classifier of one label" if file.format == ONNX else "tensor cls.output.weight"
     return ModeRefusal(
-        Reason.MISSING_RANKING_HEAD,
-        f"{why}, but the file has no ranking head (tensor cls.output.weight)",
+        Reason.MISSING_RANKING_HEAD, f"{why}, but the file has no ranking head ({where})"
     )

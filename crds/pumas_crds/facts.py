@@ -28,6 +28,17 @@ class Fault(Open):
     """One sentence for people; it names no path and no address."""
 
 
+class ProjectorFacts(Open):
+    """What the header of a projector says: what it lets a model see and hear."""
+
+    input_modalities: Annotated[tuple[Word, ...], Field(max_length=16)] = ()
+    """Kinds of content that it turns into a model's own vectors."""
+    size_bytes: Annotated[int, Field(ge=0)] = 0
+    """Size of the file."""
+    width: Annotated[int, Field(ge=0)] = 0
+    """Width of its vectors, which has to be the model's; 0 when the header does not tell."""
+
+
 class FileFacts(Open):
     """What the header of a weights file says, without loading it."""
 
@@ -59,6 +70,15 @@ class FileFacts(Open):
     """Whether `cls.output.weight`, the head of a reranker, is there."""
     decision: Word = ""
     """The decision family of a native decision model; empty for any other."""
+    # None and not empty, here and below: what is not there fits older definitions too.
+    format: Word | None = None
+    """The file format, `onnx`; absent for GGUF."""
+    input_modalities: Annotated[tuple[Word, ...], Field(max_length=16)] | None = None
+    """Kinds of content it takes, where its format tells; absent: text, and the projector's."""
+    pipeline: Word | None = None
+    """The class of an image pipeline, by its own account; absent for any other model."""
+    projector: ProjectorFacts | None = None
+    """The projector that belongs to it; absent when none was asked for."""
 
 
 class Inspection(Open):
@@ -68,6 +88,17 @@ class Inspection(Open):
     """What the weights file is, when it can be served."""
     error: Fault | None = None
     """Why it cannot."""
+
+
+class Limit(Open):
+    """The range of one option, or of one measure of an input, that an engine states."""
+
+    option: Word
+    """The contract's name for it, such as `input_tokens`."""
+    minimum: int
+    """The least that it takes."""
+    maximum: int
+    """The most that it takes."""
 
 
 class RuntimeFacts(Open):
@@ -92,6 +123,8 @@ class RuntimeFacts(Open):
 
     Empty: it has not told.
     """
+    limits: Annotated[tuple[Limit, ...], Field(max_length=16)] | None = None
+    """What it takes at the most; absent where it states no such limits."""
 
 
 class RuntimeStatus(RuntimeFacts):

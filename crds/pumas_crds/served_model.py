@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
 
 from pumas_crds.activation import Activation
 from pumas_crds.addressed import Addressed, url_rule
-from pumas_crds.engine import Engine
+from pumas_crds.engine import LLAMA_CPP_SETTINGS, ONNX_RUNTIME_SETTINGS, Engine
 from pumas_crds.facts import Fault, FileFacts, RuntimeStatus
 from pumas_crds.resource import Closed, Condition, ObjectMeta, Open, Rule, closed
 from pumas_crds.source import Source
@@ -65,6 +67,22 @@ _ENDPOINT_RULE: Rule = (
     "self.runtime == 'external' ? has(self.endpoint) : !has(self.endpoint)",
     "endpoint is required with runtime external, and only there",
 )
+_PROJECTOR_RULE: Rule = (
+    "!has(self.projector) || self.runtime == 'llama.cpp'",
+    "projector belongs to runtime llama.cpp",
+)
+
+
+def _none_of(settings: Iterable[str]) -> str:
+    return " && ".join(f"!has(self.engine.{to_camel(name)})" for name in settings)
+
+
+_SETTINGS_RULE: Rule = (
+    "!has(self.engine) || (self.runtime == 'onnxruntime'"
+    f" ? {_none_of(LLAMA_CPP_SETTINGS)} : {_none_of(ONNX_RUNTIME_SETTINGS)})",
+    "engine takes, beside parallel, with runtime onnxruntime device, steps and guidancePercent,"
+    " with llama.cpp all the others",
+)
 _OURS_RULE: Rule = (
     "self.runtime != 'external' || (!has(self.sha256) && !has(self.engine)"
     " && !has(self.activation) && !has(self.drainSeconds)"
@@ -77,7 +95,7 @@ _OURS_RULE: Rule = (
 class ServedModelSpec(Closed):
     """What is to be served, and as what."""
 
-    model_config = closed(_SOURCE_RULE, _ENDPOINT_RULE, _OURS_RULE)
+    model_config = closed(_SOURCE_RULE, _ENDPOINT_RULE, _PROJECTOR_RULE, _SETTINGS_RULE, _OURS_RULE)
 
     alias: Annotated[str, Field(min_length=1, max_length=192, pattern=ALIAS_PATTERN)] | None = None
     """The name that requests use as `model`. Default: metadata.name. Immutable."""
@@ -95,6 +113,8 @@ class ServedModelSpec(Closed):
     """The recorded task, in the hub's words. Default: what file and engine show."""
     source: Source | None = None
     """Where the weights are."""
+    projector: Source | None = None
+    """Where the projector (mmproj) is that lets the model see or hear, with runtime llama.cpp."""
     sha256: Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]{64}$")] | None = None
     """Digest of the weights file, checked before anything is loaded."""
     engine: Engine | None = None
@@ -115,6 +135,12 @@ class ServedModelSpec(Closed):
             raise ValueError(_SOURCE_RULE[1])
         if external is not (self.endpoint is not None):
             raise ValueError(_ENDPOINT_RULE[1])
+        if self.projector is not None and self.runtime is not Runtime.LLAMA_CPP:
+            raise ValueError(_PROJECTOR_RULE[1])
+        onnx = self.runtime is Runtime.ONNX_RUNTIME
+        foreign = LLAMA_CPP_SETTINGS if onnx else ONNX_RUNTIME_SETTINGS
+        if self.engine is not None and self.engine.gives(foreign):
+            raise ValueError(_SETTINGS_RULE[1])
         ours = (self.sha256, self.engine, self.activation, self.drain_seconds)
         if external and (self.replicas != 1 or any(value is not None for value in ours)):
             raise ValueError(_OURS_RULE[1])

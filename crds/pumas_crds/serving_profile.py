@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pumas_crds.engine import Engine
+from pumas_crds.engine import IMAGE_SETTINGS, Engine
 from pumas_crds.pod_settings import (
     Annotations,
     CaBundle,
@@ -37,6 +37,8 @@ class Images(Closed):
 
     llama_cpp: Image | None = Field(default=None, alias="llama.cpp")
     """For llama.cpp. Default: the one that the operator was installed with."""
+    onnx_runtime: Image | None = Field(default=None, alias="onnxruntime")
+    """For onnxruntime. Default: the one that the operator was installed with."""
 
 
 _RESERVED_RULE: Rule = (
@@ -51,10 +53,16 @@ _RESERVED_RULE: Rule = (
 _RESERVED = ("app.kubernetes.io/", "serving.pumas.dev/")
 
 
+_IMAGE_SETTINGS_RULE: Rule = (
+    "!has(self.engine) || (!has(self.engine.steps) && !has(self.engine.guidancePercent))",
+    "engine.steps and engine.guidancePercent are settings of a model, not of a profile",
+)
+
+
 class ServingProfileSpec(Closed):
     """Everything is optional; what is unset keeps the built-in default."""
 
-    model_config = closed(_RESERVED_RULE)
+    model_config = closed(_RESERVED_RULE, _IMAGE_SETTINGS_RULE)
 
     images: Images = Images()
     """The image of serving pods, by runtime."""
@@ -123,6 +131,12 @@ class ServingProfileSpec(Closed):
     def _keys_are_free(self) -> Self:
         if any(key.startswith(_RESERVED) for key in (*self.pod_labels, *self.pod_annotations)):
             raise ValueError(_RESERVED_RULE[1])
+        return self
+
+    @model_validator(mode="after")
+    def _no_image_settings(self) -> Self:
+        if self.engine.gives(IMAGE_SETTINGS):
+            raise ValueError(_IMAGE_SETTINGS_RULE[1])
         return self
 
     @field_validator("env")

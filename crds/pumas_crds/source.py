@@ -127,6 +127,10 @@ class Source(Closed):
             return _name_of(self.http.url)
         return PurePosixPath(self.path or "").name
 
+    def relative_name(self) -> str:
+        """Where the file lies among those it belongs to: in a repository, its path there."""
+        return self.hugging_face.file if self.hugging_face is not None else self.file_name()
+
     def model_id(self) -> str:
         """The library identifier that the source tells: the hub's repository, else the file."""
         if self.hugging_face is not None:

@@ -47,7 +47,7 @@ class Runtime(StrEnum):
 
 
 #: Runtimes that this release can run; the others are refused with `NotImplemented`.
-BUILT_RUNTIMES = frozenset({Runtime.LLAMA_CPP, Runtime.EXTERNAL})
+BUILT_RUNTIMES = frozenset(Runtime)
 
 
 class Task(StrEnum):
@@ -94,12 +94,13 @@ class Task(StrEnum):
 
 
 class EngineMode(StrEnum):
-    """What one engine process does. A llama.cpp server does exactly one of these."""
+    """What one engine process does: exactly one of these."""
 
     GENERATE = "generate"
     EMBED = "embed"
     RERANK = "rerank"
     DECIDE = "decide"
+    GENERATE_IMAGE = "generate-image"
 
 
 class LoadState(StrEnum):
@@ -149,6 +150,7 @@ class Reason(StrEnum):
     OOM_KILLED = "OOMKilled"
     PROFILE_NOT_FOUND = "ProfileNotFound"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+    PROJECTOR_MISMATCH = "ProjectorMismatch"
     REPLICA_FAILURE = "ReplicaFailure"
     ROLLED_OUT = "RolledOut"
     SCALED_TO_ZERO = "ScaledToZero"
@@ -171,6 +173,7 @@ PERMANENT_REASONS = frozenset(
         Reason.NOT_A_MODEL,
         Reason.NOT_IMPLEMENTED,
         Reason.PROFILE_NOT_FOUND,
+        Reason.PROJECTOR_MISMATCH,
         Reason.SOURCE_NOT_ALLOWED,
         Reason.SOURCE_UNREACHABLE,
         Reason.TASK_MISMATCH,
@@ -195,10 +198,17 @@ SUPERVISOR_PORT_NAME = "supervisor"
 ENGINE_PORT = 8080
 SUPERVISOR_PORT = 8081
 
+#: What `FileFacts.format` says of an ONNX model.
+ONNX = "onnx"
+#: How an ONNX graph's file ends, and the folder of a repository that may hold it.
+ONNX_SUFFIX = ".onnx"
+ONNX_FOLDER = "onnx"
+
 #: Where a container of a serving pod finds the weights cache, the volume of a claim that is its
-#: source, its run folder, the engine's key.
+#: source or its projector's, its run folder, the engine's key.
 MODELS_DIR = "/models"
 SOURCE_DIR = "/source"
+PROJECTOR_DIR = "/projector"
 RUN_DIR = "/run/pumas"
 ENGINE_KEY_FILE = "engine-key"
 TERMINATION_LOG = "termination-log"

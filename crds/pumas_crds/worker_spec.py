@@ -15,7 +15,7 @@ from pydantic import Field
 from pumas_crds.engine import Engine
 from pumas_crds.resource import Closed
 from pumas_crds.source import Source
-from pumas_crds.vocabulary import SOURCE_DIR, Runtime, Task
+from pumas_crds.vocabulary import PROJECTOR_DIR, SOURCE_DIR, Runtime, Task
 
 
 class WorkerSpec(Closed):
@@ -25,6 +25,7 @@ class WorkerSpec(Closed):
     runtime: Runtime
     task: Task | None = None
     source: Source
+    projector: Source | None = None
     sha256: str | None = None
     engine: Engine = Engine()
     drain_seconds: Annotated[int, Field(ge=0)] = 30
@@ -38,14 +39,31 @@ class WorkerSpec(Closed):
         A fetched file has a folder of its own, named by the digest that it must have, else by
         where it comes from: no two files are ever one.
         """
-        source = self.source
-        if source.path is not None:
-            return source.path
-        if source.persistent_volume_claim is not None:
-            return str(PurePosixPath(SOURCE_DIR, source.persistent_volume_claim.path))
-        if self.sha256 is not None:
-            folder = f"sha256-{self.sha256}"
-        else:
-            told = source.model_dump_json(by_alias=True, exclude_none=True)
-            folder = f"source-{sha256(told.encode()).hexdigest()[:32]}"
-        return str(PurePosixPath(models, folder, source.file_name()))
+        # The digest of one file does not tell one folder of files from another.
+        alone = self.runtime is Runtime.LLAMA_CPP
+        return _place(self.source, SOURCE_DIR, models, self.sha256 if alone else None)
+
+    def projector_file(self, models: str) -> str | None:
+        """Where the projector is, likewise; None when there is none."""
+        if self.projector is None:
+            return None
+        same = _claim(self.projector) is not None and _claim(self.projector) == _claim(self.source)
+        return _place(self.projector, SOURCE_DIR if same else PROJECTOR_DIR, models, None)
+
+
+def _claim(source: Source) -> str | None:
+    claim = source.persistent_volume_claim
+    return None if claim is None else claim.claim_name
+
+
+def _place(source: Source, claimed: str, models: str, digest: str | None) -> str:
+    if source.path is not None:
+        return source.path
+    if source.persistent_volume_claim is not None:
+        return str(PurePosixPath(claimed, source.persistent_volume_claim.path))
+    if digest is not None:
+        folder = f"sha256-{digest}"
+    else:
+        told = source.model_dump_json(by_alias=True, exclude_none=True)
+        folder = f"source-{sha256(told.encode()).hexdigest()[:32]}"
+    return str(PurePosixPath(models, folder, source.relative_name()))

@@ -1,7 +1,8 @@
 """Manifest files: YAML in, ServedModels and ServingProfiles out, or one sentence that says why not.
 
 Read as a cluster would read it: the wire's camelCase only, no coercion, unknown fields refused by
-name, a status ignored. A relative `source.path` is relative to the file that names it.
+name, a status ignored. A relative `source.path` or `projector.path` is relative to the file that
+names it.
 """
 
 from __future__ import annotations
@@ -108,9 +109,10 @@ def _placed(path: Path, model: ServedModel) -> ServedModel:
         identity = f"{API_VERSION}/{metadata.namespace}/{metadata.name}"
         uid = str(uuid.uuid5(uuid.NAMESPACE_URL, identity))
         metadata = metadata.model_copy(update={"uid": uid})
-    if spec.source is not None and spec.source.path is not None:
-        absolute = os.path.normpath(path.absolute().parent / spec.source.path)
-        spec = spec.model_copy(update={"source": Source(path=absolute)})
+    for field, source in (("source", spec.source), ("projector", spec.projector)):
+        if source is not None and source.path is not None:
+            absolute = os.path.normpath(path.absolute().parent / source.path)
+            spec = spec.model_copy(update={field: Source(path=absolute)})
     update: dict[str, BaseModel] = {
         "metadata": metadata,
         "spec": spec,

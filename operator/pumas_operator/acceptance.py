@@ -11,7 +11,8 @@ from pumas_crds.facts import Fault
 from pumas_crds.served_model import ExternalEndpoint, ServedModelSpec
 from pumas_crds.serving_profile import ANY_HOST, ServingProfile, ServingProfileSpec
 from pumas_crds.source import HUB_HOST, HUB_VARIABLE, Source
-from pumas_crds.vocabulary import BUILT_RUNTIMES, Reason
+from pumas_crds.vocabulary import BUILT_RUNTIMES, Reason, Runtime
+from pumas_operator.host_folder import ROOT, host_folder
 
 
 def build_refusal(spec: ServedModelSpec, profile: ServingProfile, *, local: bool) -> Fault | None:
@@ -31,15 +32,20 @@ def build_refusal(spec: ServedModelSpec, profile: ServingProfile, *, local: bool
         )
     if local:
         return _beyond_one_machine(spec)
-    return None if spec.source is None else _source_refusal(spec.source, profile)
+    for field, source in (("source", spec.source), ("projector", spec.projector)):
+        refusal = None if source is None else _source_refusal(field, source, profile, spec.runtime)
+        if refusal is not None:
+            return refusal
+    return None
 
 
 def _beyond_one_machine(spec: ServedModelSpec) -> Fault | None:
-    if spec.source is not None and spec.source.path is None:
-        (member,) = spec.source.model_dump(by_alias=True, exclude_none=True)
-        return _not_implemented(
-            f"source.{member} is not implemented in local mode: name a file with source.path."
-        )
+    for field, source in (("source", spec.source), ("projector", spec.projector)):
+        if source is not None and source.path is None:
+            (member,) = source.model_dump(by_alias=True, exclude_none=True)
+            return _not_implemented(
+                f"{field}.{member} is not implemented in local mode: name a file with {field}.path."
+            )
     if spec.replicas > 1:
         return _not_implemented(
             f"replicas {spec.replicas} is not implemented in local mode, which runs one pod."
@@ -47,19 +53,21 @@ def _beyond_one_machine(spec: ServedModelSpec) -> Fault | None:
     return None
 
 
-def _source_refusal(source: Source, profile: ServingProfile) -> Fault | None:
+def _source_refusal(
+    field: str, source: Source, profile: ServingProfile, runtime: Runtime
+) -> Fault | None:
     spec, name = profile.spec, profile.metadata.name
     if source.http is not None and not _listed(source.http.host(), spec.allowed_source_hosts):
         return _source_not_allowed(
-            f"The host of source.http.url is not one of allowedSourceHosts of the profile {name}."
+            f"The host of {field}.http.url is not one of allowedSourceHosts of the profile {name}."
         )
     if source.hugging_face is not None and not _listed(_hub(spec), spec.allowed_source_hosts):
         return _source_not_allowed(
             f"The hub's host is not one of allowedSourceHosts of the profile {name}."
         )
-    if source.path is not None and not _below(source.path, spec.allowed_host_paths):
+    if source.path is not None and not _allowed(source.path, runtime, spec.allowed_host_paths):
         return _source_not_allowed(
-            f"source.path lies below none of allowedHostPaths of the profile {name}."
+            f"{field}.path lies below none of allowedHostPaths of the profile {name}."
         )
     return None
 
@@ -77,6 +85,13 @@ def _hub(profile: ServingProfileSpec) -> str:
     """The host that a hub's repository is fetched from."""
     named = {variable.name: variable.value for variable in profile.env}.get(HUB_VARIABLE)
     return HUB_HOST if named is None else urlsplit(named).hostname or ""
+
+
+def _allowed(path: str, runtime: Runtime, folders: Iterable[str]) -> bool:
+    """Whether all that would be mounted lies in one of the folders."""
+    return _below(path, folders) and (
+        host_folder(path, runtime) == ROOT or _below(host_folder(path, runtime), folders)
+    )
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:

@@ -1,12 +1,13 @@
 """The Job that looks at a model's file before an accelerator is asked for. Pure.
 
-Its name holds a digest of what the verdict depends on: source, digest, task, runtime. So another
-source is another Job, and a source whose verdict is known is not inspected again. The verdict is
-its container's termination message; the Job may be collected as soon as that has been read.
+Its name holds a digest of what the verdict depends on: source, projector, digest, task, runtime. So
+another source is another Job, and a source whose verdict is known is not inspected again. The
+verdict is its container's termination message; the Job may be collected as soon as that was read.
 """
 
 from __future__ import annotations
 
+from pumas_crds.engine import IMAGE_SETTINGS, Engine
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import ServingProfile
 from pumas_crds.vocabulary import (
@@ -39,6 +40,10 @@ def inspection_hash(model: ServedModel, load_request: str = "") -> str:
     asked = spec.model_dump(
         mode="json", by_alias=True, include={"source", "sha256", "task", "runtime"}
     )
+    if spec.projector is not None:
+        asked["projector"] = spec.projector.model_dump(mode="json", by_alias=True)
+    if (drawing := _image_settings(model)).gives(IMAGE_SETTINGS):
+        asked["engine"] = drawing.model_dump(mode="json", by_alias=True, exclude_none=True)
     return spec_hash(asked | ({"loadRequest": load_request} if load_request else {}))
 
 
@@ -54,7 +59,9 @@ def build_inspection_job(
         runtime=spec.runtime,
         task=spec.task,
         source=spec.source,
+        projector=spec.projector,
         sha256=spec.sha256,
+        engine=_image_settings(model),
     )
     labels = build_labels(model, INSPECTOR_NAME, INSPECTION)
     image = select_image(spec.runtime, profile.spec, settings)
@@ -76,3 +83,9 @@ def build_inspection_job(
     # A Job cannot be changed: one that looks in another way, by another image, is another.
     metadata["annotations"] = own | {SPEC_HASH_ANNOTATION: spec_hash(job)}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job}
+
+
+def _image_settings(model: ServedModel) -> Engine:
+    """Of the engine's settings those that not every model has a use for."""
+    given = model.spec.engine or Engine()
+    return Engine(**{name: getattr(given, name) for name in IMAGE_SETTINGS})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import assert_never
 
-from pumas_crds.engine import Engine
+from pumas_crds.engine import LLAMA_CPP_SETTINGS, ONNX_RUNTIME_SETTINGS, Engine
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import ServingProfile, ServingProfileSpec
 from pumas_crds.vocabulary import MODEL_NAME_ANNOTATION, SPEC_HASH_ANNOTATION, Runtime
@@ -44,14 +44,17 @@ def effective(model: ServedModel, profile: ServingProfile, settings: Settings) -
     if spec.source is None:
         raise ValueError(f"{model.metadata.name} has no source, so nothing of ours serves it")
     drain = (spec.drain_seconds, profile.spec.drain_seconds, DRAIN_SECONDS)
+    foreign = LLAMA_CPP_SETTINGS if spec.runtime is Runtime.ONNX_RUNTIME else ONNX_RUNTIME_SETTINGS
+    shared = profile.spec.engine.without(foreign).model_dump(exclude_none=True)
     own = {} if spec.engine is None else spec.engine.model_dump(exclude_none=True)
     return WorkerSpec(
         alias=model.alias,
         runtime=spec.runtime,
         task=spec.task,
         source=spec.source,
+        projector=spec.projector,
         sha256=spec.sha256,
-        engine=Engine.model_validate(profile.spec.engine.model_dump(exclude_none=True) | own),
+        engine=Engine.model_validate(shared | own),
         drain_seconds=next(seconds for seconds in drain if seconds is not None),
         propagation_seconds=settings.propagation_seconds,
     )
@@ -68,7 +71,9 @@ def select_image(runtime: Runtime, profile: ServingProfileSpec, settings: Settin
     match runtime:
         case Runtime.LLAMA_CPP:
             return profile.images.llama_cpp or settings.image
-        case Runtime.ONNX_RUNTIME | Runtime.EXTERNAL:
+        case Runtime.ONNX_RUNTIME:
+            return profile.images.onnx_runtime or settings.image
+        case Runtime.EXTERNAL:
             return settings.image
         case _:
             assert_never(runtime)

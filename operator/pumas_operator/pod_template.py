@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from pumas_crds.pod_settings import CaBundle, Cache
 from pumas_crds.resource import Closed
@@ -20,15 +19,18 @@ from pumas_crds.vocabulary import (
     ENGINE_PORT,
     ENGINE_PORT_NAME,
     MODELS_DIR,
+    PROJECTOR_DIR,
     RUN_DIR,
     SOURCE_DIR,
     SUPERVISOR_PORT,
     SUPERVISOR_PORT_NAME,
     TERMINATION_LOG,
+    Runtime,
     Variable,
 )
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_operator import names
+from pumas_operator.host_folder import ROOT, host_folder
 from pumas_operator.labels import Object
 
 KEY_DIR = f"{RUN_DIR}/key"
@@ -67,7 +69,7 @@ def build_serving_pod(
 ) -> Object:
     """The spec of a serving pod: an init container that fetches, one container that serves."""
     shared = [
-        *_places(worker.source, profile.cache),
+        *_places(worker, profile.cache),
         _volume("run", {"emptyDir": {}}, RUN_DIR),
     ]
     key = _key(model)
@@ -103,11 +105,11 @@ def build_serving_pod(
 def build_inspecting_pod(worker: WorkerSpec, profile: ServingProfileSpec, image: str) -> Object:
     """The spec of a pod that inspects a source: small, on any node unless the file is on one."""
     volumes = [
-        *_places(worker.source, None),
+        *_places(worker, None),
         _volume("run", {"emptyDir": {}}, RUN_DIR),
         *_authorities(profile.ca_bundle),
     ]
-    on_a_node = worker.source.path is not None
+    on_a_node = any(source.path is not None for source in _sources(worker))
     return {
         **_pod(profile, volumes, node_of_accelerator=on_a_node),
         "restartPolicy": "Never",
@@ -207,24 +209,39 @@ def _probe(path: str, period_seconds: int, failure_threshold: int) -> Object:
     }
 
 
-def _places(source: Source, cache: Cache | None) -> Iterable[_Volume]:
-    """Where the weights are: the cache for what is fetched, else the volume that holds them."""
+def _sources(worker: WorkerSpec) -> list[Source]:
+    return [worker.source, *([worker.projector] if worker.projector is not None else [])]
+
+
+def _places(worker: WorkerSpec, cache: Cache | None) -> Iterable[_Volume]:
+    """Where the files are: the cache for what is fetched, else the volumes that hold them."""
+    found: dict[str, _Volume] = {}
+    for source, name, folder in zip(
+        _sources(worker), ("source", "projector"), (SOURCE_DIR, PROJECTOR_DIR), strict=False
+    ):
+        volume = _place_of(source, name, folder, cache, worker.runtime)
+        # One volume serves both files that lie on it.
+        found.setdefault(str({**volume.source, "name": ""}), volume)
+    return found.values()
+
+
+def _place_of(
+    source: Source, name: str, folder: str, cache: Cache | None, runtime: Runtime
+) -> _Volume:
     if source.path is not None:
-        # The folder and not the file: the parts of a split model lie beside the first.
-        folder = str(PurePosixPath(source.path).parent)
-        at_root = folder == "/"  # which no volume can be mounted over
-        place, kind = (source.path, "File") if at_root else (folder, "Directory")
+        whole = host_folder(source.path, runtime)
+        # No volume can be mounted over the root.
+        place, kind = (source.path, "File") if whole == ROOT else (whole, "Directory")
         host: Object = {"hostPath": {"path": place, "type": kind}}
-        yield _volume("source", host, place, read_only=True)
-    elif source.persistent_volume_claim is not None:
+        return _volume(name, host, place, read_only=True)
+    if source.persistent_volume_claim is not None:
         claim = _claim(source.persistent_volume_claim.claim_name, read_only=True)
-        yield _volume("source", claim, SOURCE_DIR, read_only=True)
-    elif cache is not None and cache.persistent_volume_claim is not None:
+        return _volume(name, claim, folder, read_only=True)
+    if cache is not None and cache.persistent_volume_claim is not None:
         claim = _claim(cache.persistent_volume_claim.claim_name, read_only=False)
-        yield _volume("models", claim, MODELS_DIR)
-    else:
-        limit = {} if cache is None or cache.empty_dir is None else _written(cache.empty_dir)
-        yield _volume("models", {"emptyDir": limit}, MODELS_DIR)
+        return _volume("models", claim, MODELS_DIR)
+    limit = {} if cache is None or cache.empty_dir is None else _written(cache.empty_dir)
+    return _volume("models", {"emptyDir": limit}, MODELS_DIR)
 
 
 def _claim(name: str, *, read_only: bool) -> Object:

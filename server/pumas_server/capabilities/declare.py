@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import assert_never
 
+from pumas_crds.facts import Limit
 from pumas_crds.served_model import ServedModelSpec
 from pumas_crds.vocabulary import EngineMode, Task
+from pumas_server.capabilities.option_bounds import build_bounds
 from pumas_server.capabilities.rows import ROWS, Row
-from pumas_server.contract.bounds import TEMPERATURE_MAX, TOP_P_MAX, U32_MAX
 from pumas_server.contract.descriptors import (
     Available,
     Descriptor,
     Modalities,
-    OptionBound,
     Unavailable,
     UnavailableReason,
 )
-from pumas_server.contract.words import Capability, OptionsKind
+from pumas_server.contract.words import Capability
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Facts:
     """Context of one slot."""
     embedding_width: int | None = None
     """Width of an embedder's vectors."""
+    limits: tuple[Limit, ...] = ()
+    """What the runtime states of its own limits."""
 
 
 _TEXT = frozenset({Capability.CHAT_GENERATION, Capability.TEXT_GENERATION})
@@ -83,18 +85,21 @@ def _offered(task: Task | None, facts: Facts) -> frozenset[Capability] | None:
         # Native evidence: such an engine can do nothing else, and no task of the hub names it.
         return frozenset({Capability.DECISION})
     sees = "image" in facts.modalities.input
+    senses = sees or "audio" in facts.modalities.input
     if task is not None:
         offered = TASK_CAPABILITIES.get(task, frozenset())
-        if sees and Capability.TEXT_EMBEDDING in offered:
+        if senses and Capability.TEXT_EMBEDDING in offered:
             offered |= {Capability.MULTIMODAL_EMBEDDING}
         return offered
     match facts.mode:
         case EngineMode.GENERATE:
             return _VISION if sees else _TEXT
         case EngineMode.EMBED:
-            return _EMBEDDING | {Capability.MULTIMODAL_EMBEDDING} if sees else _EMBEDDING
+            return _EMBEDDING | {Capability.MULTIMODAL_EMBEDDING} if senses else _EMBEDDING
         case EngineMode.RERANK:
             return frozenset({Capability.RERANK})
+        case EngineMode.GENERATE_IMAGE:
+            return frozenset({Capability.IMAGE_GENERATION})
         case None:
             if "text" not in facts.modalities.output:
                 return None
@@ -115,7 +120,13 @@ def _descriptor(row: Row, offered: frozenset[Capability] | None, facts: Facts) -
         output_modalities=row.produces,
         streaming=row.streams and reason is None,
         availability=Available() if reason is None else Unavailable(reason=reason),
-        option_bounds=_bounds(row, facts),
+        option_bounds=build_bounds(
+            row,
+            takes,
+            context_tokens=facts.context_tokens,
+            embedding_width=facts.embedding_width,
+            limits=facts.limits,
+        ),
     )
 
 
@@ -136,22 +147,7 @@ def _unavailable(
         return row.missing
     if offered is None:
         return UnavailableReason.UNKNOWN_MODEL_TASK
-    if not facts.ready or not facts.modalities.input:
+    lacks = not {*row.requires} <= {*facts.modalities.input}
+    if not facts.ready or not facts.modalities.input or lacks:
         return UnavailableReason.RUNTIME_UNAVAILABLE
     return None
-
-
-def _bounds(row: Row, facts: Facts) -> tuple[OptionBound, ...]:
-    """What the descriptor says of its options' ranges; the runtime's own limits where it tells."""
-    match row.options:
-        case OptionsKind.TEXT_GENERATION:
-            tokens = facts.context_tokens or U32_MAX
-            return (
-                OptionBound(option="max_tokens", minimum=1, maximum=tokens),
-                OptionBound(option="temperature", minimum=0, maximum=TEMPERATURE_MAX),
-                OptionBound(option="top_p", minimum=0, maximum=TOP_P_MAX),
-            )
-        case OptionsKind.EMBEDDINGS if facts.embedding_width:
-            return (OptionBound(option="dimensions", minimum=1, maximum=facts.embedding_width),)
-        case _:
-            return row.fixed_bounds

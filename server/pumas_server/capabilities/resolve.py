@@ -162,13 +162,18 @@ def _words(words: Sequence[str]) -> str:
 
 
 def _within_bounds(operation: Operation, descriptor: Descriptor) -> None:
-    """Refuse an option that is over what the descriptor says (the served context, for example)."""
-    if operation.options is None:
-        return
+    """Refuse what is over the descriptor's bounds: an option, or a measure of the input's text.
+
+    Bounds of media are the contract's own and were kept before any model was looked at.
+    """
+    measured = operation.input.measures()
     for bound in descriptor.option_bounds:
         value = getattr(operation.options, bound.option, None)
+        what = f"`options.{bound.option}`"
+        if value is None and bound.option in measured:
+            value, what = measured[bound.option], f"{bound.option} of `input`"
         if value is not None and not bound.minimum <= value <= bound.maximum:
             raise invalid(
-                f"`options.{bound.option}` is {value}; {descriptor.capability} of this model"
+                f"{what} is {value}; {descriptor.capability} of this model"
                 f" allows {bound.minimum} to {bound.maximum}"
             )

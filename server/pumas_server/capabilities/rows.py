@@ -38,6 +38,10 @@ class Row:
     """Why it is unavailable while `adapter` is False."""
     fixed_bounds: tuple[OptionBound, ...] = ()
     """Bounds that no model and no runtime changes."""
+    requires: tuple[str, ...] = ()
+    """Modalities without which it is nothing: a model that lacks one is not ready for it."""
+    measures: tuple[str, ...] = ()
+    """Options and measures of its input whose bounds the runtime states."""
 
     def accepts(self, format_: Format, *, named: bool) -> bool:
         """Whether an input of that format can be this capability's."""
@@ -54,7 +58,7 @@ ROWS: tuple[Row, ...] = (
         SemanticTask.CHAT_GENERATION,
         (Format.MESSAGES_TEXT,),
         (Output.TEXT,),
-        carries=("text",),
+        carries=("text", "image", "audio"),
         produces=("text",),
         options=OptionsKind.TEXT_GENERATION,
         also_accepts=(Format.TEXT, Format.MESSAGES_AUDIO),
@@ -82,6 +86,7 @@ ROWS: tuple[Row, ...] = (
         produces=("vector",),
         options=OptionsKind.EMBEDDINGS,
         adapter=True,
+        measures=("input_count", "input_characters", "input_tokens"),
     ),
     Row(
         Capability.IMAGE_GENERATION,
@@ -91,6 +96,8 @@ ROWS: tuple[Row, ...] = (
         carries=("text",),
         produces=("image",),
         options=OptionsKind.IMAGE_GENERATION,
+        adapter=True,
+        measures=("width", "height", "seed", "input_characters"),
     ),
     Row(
         Capability.AUDIO_TRANSCRIPTION,
@@ -127,6 +134,8 @@ ROWS: tuple[Row, ...] = (
         carries=("text", "image"),
         produces=("text",),
         options=OptionsKind.TEXT_GENERATION,
+        adapter=True,
+        requires=("image",),
     ),
     Row(
         Capability.MULTIMODAL_EMBEDDING,
@@ -136,13 +145,15 @@ ROWS: tuple[Row, ...] = (
         carries=("text", "image", "audio"),
         produces=("vector",),
         options=OptionsKind.EMBEDDINGS,
+        adapter=True,
+        measures=("input_count", "input_characters", "input_tokens"),
     ),
     Row(
         Capability.DECISION,
         SemanticTask.DECISION,
         (Format.DECISION,),
         (Output.DECISIONS,),
-        carries=("text",),
+        carries=("text", "image", "audio"),
         produces=("json",),
         options=OptionsKind.DECISION,
         adapter=True,
@@ -156,6 +167,7 @@ ROWS: tuple[Row, ...] = (
         produces=("json",),
         options=OptionsKind.RERANK,
         adapter=True,
+        measures=("input_count", "input_characters", "input_tokens"),
     ),
 )
 

@@ -1,10 +1,12 @@
 """The kinds of input (*Request grammar*), and what each amounts to in the words of the table.
 
-Every input tells its `formats` and the `modalities` that it carries: resolution needs no more.
+Every input tells its `format`, the `modalities` that it carries, and its `measures` under the names
+of the bounds that descriptors state: resolution needs no more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Tag, model_validator
@@ -12,7 +14,7 @@ from pydantic.config import JsonDict
 
 from pumas_server.contract.complaint import Complaint, tag
 from pumas_server.contract.messages import Messages, all_parts
-from pumas_server.contract.parts import Clip, Image, ImagePart, Parts
+from pumas_server.contract.parts import Clip, Image, ImagePart, Parts, TextPart
 from pumas_server.contract.questions import Question
 from pumas_server.contract.records import Strict, Text, by_kind
 from pumas_server.contract.words import Format
@@ -32,6 +34,10 @@ class TextInput(Strict):
         """See the module."""
         return frozenset({"text"})
 
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        return _measures([self.text])
+
 
 class TextBatchInput(Strict):
     """Several texts."""
@@ -46,6 +52,10 @@ class TextBatchInput(Strict):
     def modalities(self) -> frozenset[str]:
         """See the module."""
         return frozenset({"text"})
+
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        return _measures(self.texts)
 
 
 class MessagesInput(Strict):
@@ -65,6 +75,10 @@ class MessagesInput(Strict):
         """See the module."""
         media = {part.kind for part in all_parts(self.messages)}
         return frozenset({"text", *media})
+
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        return {}
 
 
 #: At least one message holds an image, as JSON Schema says it.
@@ -106,6 +120,10 @@ class ImageInput(Image):
         """See the module."""
         return frozenset({"image"})
 
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        return {"input_count": 1}
+
 
 class ContentItem(Strict):
     """What becomes one vector."""
@@ -127,6 +145,12 @@ class ContentBatchInput(Strict):
         """See the module."""
         return frozenset(part.kind for item in self.items for part in item.parts)
 
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        parts = (part for item in self.items for part in item.parts)
+        texts = [part.text for part in parts if isinstance(part, TextPart)]
+        return _measures(texts) | {"input_count": len(self.items)}
+
 
 class DecisionInput(Strict):
     """A state, and questions about it."""
@@ -146,6 +170,10 @@ class DecisionInput(Strict):
         media = {"image": self.images, "audio": self.audio}
         return frozenset({"text", *(word for word, found in media.items() if found)})
 
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        return {}
+
 
 class RerankInput(Strict):
     """A query, and documents to order by it."""
@@ -162,6 +190,10 @@ class RerankInput(Strict):
         """See the module."""
         return frozenset({"text"})
 
+    def measures(self) -> dict[str, int]:
+        """See the module. What is counted are the documents; the query's characters count too."""
+        return _measures([self.query, *self.documents]) | {"input_count": len(self.documents)}
+
 
 class AudioInput(Clip):
     """One clip: reserved for transcription and classification."""
@@ -175,6 +207,14 @@ class AudioInput(Clip):
     def modalities(self) -> frozenset[str]:
         """See the module."""
         return frozenset({"audio"})
+
+    def measures(self) -> dict[str, int]:
+        """See the module."""
+        return {}
+
+
+def _measures(texts: Sequence[str]) -> dict[str, int]:
+    return {"input_count": len(texts), "input_characters": sum(map(len, texts))}
 
 
 AnyInput = (

@@ -51,6 +51,18 @@ class EmbeddingsResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageResult:
+    """One image, and the number that makes it again."""
+
+    png_base64: str
+    seed: int
+
+    def member(self) -> dict[str, object]:
+        """The tagged `result`."""
+        return {"kind": "image", "png_base64": self.png_base64, "seed": self.seed}
+
+
+@dataclass(frozen=True, slots=True)
 class Relevance:
     """The score of one document; `index` is its position in the request."""
 
@@ -88,7 +100,7 @@ def _told(input_tokens: int | None) -> dict[str, object]:
     return {} if input_tokens is None else {"input_tokens": input_tokens}
 
 
-Result = TextResult | EmbeddingsResult | RelevanceResult | DecisionsResult
+Result = TextResult | EmbeddingsResult | ImageResult | RelevanceResult | DecisionsResult
 
 
 def result_body(request_id: str, result: Result) -> bytes:

@@ -23,6 +23,8 @@ class Envelope:
 
     model: str
     stream: bool
+    members: tuple[tuple[str, object], ...]
+    """Name and value of each member of the body, for whoever has to look at more of it."""
     _text: str
     _span: tuple[int, int]
 
@@ -54,7 +56,8 @@ def read_envelope(raw: bytes) -> Envelope:
     if not isinstance(model, str) or not model:
         raise invalid("`model` needs to be a nonempty string")
     streams = [value for name, value, _ in members if name == "stream"]
-    return Envelope(model, bool(streams) and streams[-1] is True, text, span)
+    told = tuple((name, value) for name, value, _ in members)
+    return Envelope(model, bool(streams) and streams[-1] is True, told, text, span)
 
 
 def _members(text: str) -> list[tuple[str, object, tuple[int, int]]]:

@@ -27,6 +27,7 @@ from pumas_server.router.contract_api import ContractApi
 from pumas_server.router.demand import Demand
 from pumas_server.router.discovery_api import discovery_routes
 from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.forwarded_routes import ROUTES
 from pumas_server.router.lmsp.api import lmsp_routes
 from pumas_server.router.lmsp.catalogue import Catalogue
 from pumas_server.router.lmsp.load_control import LoadControl
@@ -38,7 +39,7 @@ from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.loading import Loading
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
 from pumas_server.router.metrics import Metrics
-from pumas_server.router.openai_api import ROUTES, OpenAiApi
+from pumas_server.router.openai_api import OpenAiApi
 from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.openapi import build_openapi
 from pumas_server.router.reach import Reach

@@ -33,6 +33,7 @@ def last_facts(record: ModelRecord) -> Facts:
             modalities=Modalities(input=told.input_modalities, output=told.output_modalities),
             context_tokens=told.context_tokens or None,
             embedding_width=told.embedding_width or None,
+            limits=told.limits or (),
         )
     file = model.status.file
     if file is None:

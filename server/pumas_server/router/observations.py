@@ -68,6 +68,7 @@ def observe_pod(descriptor: PodDescriptor) -> Observation:
             ),
             context_tokens=(runtime.context_tokens or None) if runtime else None,
             embedding_width=(runtime.embedding_width or None) if runtime else None,
+            limits=(runtime.limits or ()) if runtime else (),
         ),
         boot_id=descriptor.boot_id,
         slots=runtime.slots if runtime else 0,

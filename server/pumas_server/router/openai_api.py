@@ -16,8 +16,6 @@ import aiohttp
 
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError, Outcome
-from pumas_server.contract.words import Capability
-from pumas_server.provider.envelope import read_envelope
 from pumas_server.router.access import principal_of
 from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.admission import BufferBudget, BufferLease
@@ -36,6 +34,7 @@ from pumas_server.router.asgi import (
     watch_caller,
 )
 from pumas_server.router.catalog_row import Row
+from pumas_server.router.forwarded_routes import ROUTES
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_refusals import (
     RouteError,
@@ -50,14 +49,6 @@ from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.upstream import read_chunk
 from pumas_server.router.workers import Workers
-
-#: The capability that a model needs for each forwarded route.
-ROUTES: dict[str, Capability] = {
-    "/v1/chat/completions": Capability.CHAT_GENERATION,
-    "/v1/completions": Capability.TEXT_GENERATION,
-    "/v1/embeddings": Capability.TEXT_EMBEDDING,
-    "/v1/rerank": Capability.RERANK,
-}
 
 #: A finite answer up to here is held back until it is whole, so that a fault is still told in an
 #: error body. A longer one is forwarded as it comes, and a fault breaks the connection.
@@ -91,7 +82,7 @@ class OpenAiApi:
     ) -> None:
         self._activator = activator
         self._path = path
-        self._capability = ROUTES[path]
+        self._route = ROUTES[path]
         self._workers = workers
         self._reach = reach
         self._sessions = sessions
@@ -108,7 +99,7 @@ class OpenAiApi:
                 self._path, session, principal.name, finished=self._metrics.count
             ) as record,
         ):
-            record.capability = self._capability
+            record.capability = self._route.capability
             try:
                 body = await read_body(scope, receive, session, lease)
                 record.request_bytes = len(body)
@@ -140,12 +131,13 @@ class OpenAiApi:
         record: OperationRecord,
         send: Send,
     ) -> None:
-        envelope = read_envelope(body)
+        content_type = (header(scope, b"content-type") or b"").decode("latin-1")
+        envelope = self._route.read(body, content_type)
         record.model = envelope.model
         row = self._workers.catalog.select_openai(envelope.model)
         record.profile = row.profile
         row = await self._awake(session, row)
-        require(row, self._capability, self._path)
+        require(row, self._route.capability, self._path, self._route.requires)
         sent = envelope.with_model(row.upstream_model) if row.external else body
         headers = _request_headers(scope)
         async with self._reach.open(session, row, self._path, sent, headers) as response:
@@ -171,7 +163,7 @@ class OpenAiApi:
 
     async def _awake(self, session: Session, row: Row) -> Row:
         """The row, waked if it sleeps and will serve this route."""
-        if not row.asleep or not offers(row.awake_descriptors, self._capability):
+        if not row.asleep or not offers(row.awake_descriptors, self._route.capability):
             return row
         try:
             return await self._activator.wake(session, row)

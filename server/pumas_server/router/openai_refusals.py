@@ -57,18 +57,21 @@ def load_failed(alias: str, fault: Fault) -> RouteError:
     )
 
 
-def require(row: Row, capability: Capability, path: str) -> None:
-    """Raise `RouteError` unless the model can be sent a request of this route now."""
+def require(row: Row, capability: Capability, path: str, modalities: Iterable[str] = ()) -> None:
+    """Raise `RouteError` unless the model can be sent a request of this route now.
+
+    `modalities` are kinds of content that it has to take beside.
+    """
     descriptor = next(d for d in row.descriptors if d.capability is capability)
     availability = descriptor.availability
     if isinstance(availability, Available):
+        if not {*modalities} <= {*descriptor.input_modalities}:
+            raise _unserved(row, path)
         return
     why = f": {row.error.reason}: {row.error.message}" if row.error is not None else ""
     match availability.reason:
         case UnavailableReason.MODEL_TASK_MISMATCH | UnavailableReason.UNSUPPORTED_ADAPTER:
-            raise RouteError(
-                400, "endpoint_unavailable", f"model `{row.alias}` does not serve {path}"
-            )
+            raise _unserved(row, path)
         case UnavailableReason.UNKNOWN_MODEL_TASK if row.targets:
             # Nothing says what an external server's model does: the server itself will.
             return
@@ -87,3 +90,7 @@ def require(row: Row, capability: Capability, path: str) -> None:
     if not why and row.model.spec.replicas == 0:
         why = ": no pod is wanted (spec.replicas is 0)"
     raise RouteError(409, "model_not_ready", f"model `{row.alias}` is {row.load_state}{why}")
+
+
+def _unserved(row: Row, path: str) -> RouteError:
+    return RouteError(400, "endpoint_unavailable", f"model `{row.alias}` does not serve {path}")

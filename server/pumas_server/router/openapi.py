@@ -6,7 +6,7 @@ that the application really has and against what they really answer, both ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 from pydantic_core import core_schema
@@ -24,6 +24,7 @@ from pumas_server.router.answer_bodies import (
     OperationResult,
     StreamRecord,
 )
+from pumas_server.router.forwarded_routes import ForwardedRoute
 from pumas_server.router.lmsp.openapi import TYPES as CATALOGUE_TYPES
 from pumas_server.router.lmsp.openapi import catalogue_paths
 from pumas_server.router.openapi_parts import REF, Json, get_and_head, parameter, schema_of
@@ -121,7 +122,7 @@ _STREAM_EVENT: Json = {
 }
 
 
-def build_openapi(version: str, forwarded: Iterable[str]) -> Json:
+def build_openapi(version: str, forwarded: Mapping[str, ForwardedRoute]) -> Json:
     """The document, for these forwarded routes."""
     _, schemas = models_json_schema(_TYPES, ref_template=REF, schema_generator=_Schemas)
     paths: Json = {
@@ -147,7 +148,7 @@ def build_openapi(version: str, forwarded: Iterable[str]) -> Json:
         "/openapi.json": _read("This document", {200: None}),
     }
     paths |= catalogue_paths()
-    paths |= {path: {"post": _forwarded(path)} for path in forwarded}
+    paths |= {path: {"post": _forwarded(path, route.body)} for path, route in forwarded.items()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Pumas Serving", "version": version, "description": _ABOUT},
@@ -169,7 +170,7 @@ def _operations() -> Json:
     }
 
 
-def _forwarded(path: str) -> Json:
+def _forwarded(path: str, written_as: str) -> Json:
     body = {
         "type": "object",
         "required": ["model"],
@@ -185,7 +186,7 @@ def _forwarded(path: str) -> Json:
     }
     return {
         "summary": f"Forwarded byte for byte to {path} of the model's engine",
-        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "requestBody": {"required": True, "content": {written_as: {"schema": body}}},
         "responses": {
             "200": {
                 "description": "The engine's answer",

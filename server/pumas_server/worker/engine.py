@@ -12,6 +12,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import assert_never
+
+from pumas_crds.vocabulary import Runtime
 
 #: What of the flags that `engine.extraArgs` allows the wheel has a field for.
 WHEEL_ARGUMENTS = frozenset(
@@ -36,6 +39,10 @@ WHEEL_ARGUMENTS = frozenset(
 )
 
 
+#: A module of ours as a program. -P: the working directory is not searched for modules.
+OUR_PYTHON = (sys.executable, "-P", "-m")
+
+
 class EngineNotFound(Exception):
     """The engine that the environment names cannot be run."""
 
@@ -52,8 +59,20 @@ class EngineProgram:
     """Which flags of `engine.extraArgs` it takes; None: it says so itself."""
 
 
-def find_engine(environ: Mapping[str, str]) -> EngineProgram:
+def find_engine(environ: Mapping[str, str], runtime: Runtime) -> EngineProgram:
     """The program to run on this machine; `EngineNotFound` when the named one cannot be run."""
+    match runtime:
+        case Runtime.LLAMA_CPP:
+            return _find_llama(environ)
+        case Runtime.ONNX_RUNTIME:
+            return EngineProgram((*OUR_PYTHON, "pumas_server.worker.onnx"))
+        case Runtime.EXTERNAL:
+            raise EngineNotFound("an external server is no engine of ours")
+        case _:
+            assert_never(runtime)
+
+
+def _find_llama(environ: Mapping[str, str]) -> EngineProgram:
     named = environ.get("LLAMA_SERVER_BIN", "")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
@@ -62,7 +81,6 @@ def find_engine(environ: Mapping[str, str]) -> EngineProgram:
     found = shutil.which("llama-server", path=environ.get("PATH", ""))
     if found:
         return EngineProgram((found,))
-    # -P: the working directory is not searched for modules.
-    command = (sys.executable, "-P", "-m", "pumas_server.worker.engine_xllama")
+    command = (*OUR_PYTHON, "pumas_server.worker.engine_xllama")
     build = f"xllamacpp {version('xllamacpp')}"
     return EngineProgram(command, build, WHEEL_ARGUMENTS)

@@ -97,6 +97,9 @@ def _warm_up_call(mode: EngineMode) -> tuple[str, dict[str, object]]:
         case EngineMode.DECIDE:
             question = {"type": "choice", "instructions": "a", "criteria": {"a": None, "b": None}}
             return "/v1/systemone", {"state": "a", "questions": {"a": question}}
+        case EngineMode.GENERATE_IMAGE:
+            # The least that pipelines of every size make; what it shows is thrown away.
+            return "/v1/images/generations", {"prompt": "a", "n": 1}
         case _:
             assert_never(mode)
 

@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host")
     parser.add_argument("--api-key-file")
     parser.add_argument("--chat-template", dest="chat_template")
+    parser.add_argument("--mmproj", dest="projector")
     parser.add_argument("--timeout", type=int)
     parser.add_argument("-t", dest="threads", type=int)
     parser.add_argument("-fa", dest="flash_attention", choices=tuple(_FLASH_ATTENTION))
@@ -125,6 +126,8 @@ def build_params(arguments: list[str]) -> Any:
     if "fit" in given:
         params.fit_params = given["fit"] == "on"
     params.model.path = given["file"]
+    if "projector" in given:
+        params.mmproj.path = given["projector"]
     if "alias" in given:
         params.model_alias = {given["alias"]}
     if "host" in given:

@@ -8,14 +8,18 @@ every start of a model waits for it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import assert_never
 
 from pumas_crds.facts import FileFacts
-from pumas_crds.vocabulary import MODELS_DIR, Reason, Variable
+from pumas_crds.source import Source
+from pumas_crds.vocabulary import MODELS_DIR, Reason, Runtime, Variable
 from pumas_crds.worker_spec import WorkerSpec
+from pumas_server.worker.model_files import check_files
 from pumas_server.worker.source_url import source_url
 from pumas_server.worker.verdict import deliver, say
-from pumas_server.worker.weights import check_source, refused, source_name
+from pumas_server.worker.weights import check_projector, check_weights, refused, source_name
 
 
 def main() -> int:
@@ -25,22 +29,41 @@ def main() -> int:
 
 
 def _have(spec: WorkerSpec) -> FileFacts:
-    file = Path(spec.weights_file(os.environ.get(Variable.MODELS) or MODELS_DIR))
-    url = source_url(spec.source, os.environ)
-    if url is not None and not file.exists():
-        return _fetched(url, file, spec)
-    return check_source(spec, file, say)
+    models = os.environ.get(Variable.MODELS) or MODELS_DIR
+    match spec.runtime:
+        case Runtime.LLAMA_CPP:
+            facts = _have_weights(spec, Path(spec.weights_file(models)))
+            projector = spec.projector_file(models)
+            if spec.projector is None or projector is None:
+                return facts
+            return _have_projector(spec.projector, Path(projector), facts)
+        case Runtime.ONNX_RUNTIME | Runtime.EXTERNAL:
+            return check_files(spec, models, say)
+        case _:
+            assert_never(spec.runtime)
 
 
-def _fetched(url: str, file: Path, spec: WorkerSpec) -> FileFacts:
+def _have_weights(spec: WorkerSpec, file: Path) -> FileFacts:
+    return _have_file(spec.source, file, lambda path: check_weights(spec, path, say))
+
+
+def _have_projector(source: Source, file: Path, facts: FileFacts) -> FileFacts:
+    return _have_file(source, file, lambda path: check_projector(source, path, facts))
+
+
+def _have_file(source: Source, file: Path, check: Callable[[Path], FileFacts]) -> FileFacts:
+    """What `check` finds in the file, once it is there. Raises `Refused`."""
+    url = source_url(source, os.environ)
+    if url is None or file.exists():
+        return check(file)
     # Here and not above: most starts find the file in its place and need no HTTP.
     from pumas_server.worker.download import NoRoom, download
     from pumas_server.worker.remote_file import Unreachable
 
     found: list[FileFacts] = []
-    name = source_name(spec)
+    name = source_name(source)
     try:
-        download(url, file, lambda part: found.append(check_source(spec, part, say)), say)
+        download(url, file, lambda part: found.append(check(part)), say)
     except Unreachable as problem:
         raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be fetched: {problem}") from None
     except NoRoom as problem:
@@ -49,4 +72,4 @@ def _fetched(url: str, file: Path, spec: WorkerSpec) -> FileFacts:
         told = error.strerror or type(error).__name__
         raise refused(Reason.FETCH_FAILED, f"{name} cannot be put into the cache: {told}") from None
     # Empty when another process put the file there while this one waited for it.
-    return found[0] if found else check_source(spec, file, say)
+    return found[0] if found else check(file)

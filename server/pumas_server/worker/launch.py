@@ -88,6 +88,8 @@ def build_engine_command(
         command += ["-b", str(tokens), "-ub", str(tokens)]
     command += ["--cache-ram", str(PROMPT_CACHE_MIB if generates else 0)]
     command += _mode_flags(mode, file)
+    if (projector := spec.projector_file(settings.models)) is not None:
+        command += ["--mmproj", projector]
     command += ["--metrics", "--slots", "--jinja", "--no-context-shift", "--no-ui", "--offline"]
     command += ["--threads-http", str(pod_in_flight(slots) + PROBE_THREADS)]
     command += ["--timeout", str(NO_DEADLINE_SECONDS), "-t", str(settings.cpus)]
@@ -102,6 +104,8 @@ def _mode_flags(mode: EngineMode, file: FileFacts) -> list[str]:
     match mode:
         case EngineMode.GENERATE | EngineMode.DECIDE:
             return []
+        case EngineMode.GENERATE_IMAGE:
+            raise ValueError("llama.cpp makes no images")
         case EngineMode.RERANK:
             return ["--rerank"]
         case EngineMode.EMBED:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from pumas_crds.facts import FileFacts, RuntimeFacts
+from pumas_crds.facts import FileFacts, Limit, RuntimeFacts
 from pumas_crds.vocabulary import EngineMode
 
 PLACEHOLDER_BUILD = "b0-unknown"
@@ -40,9 +40,11 @@ def runtime_facts(
         build=build[:WORD_LIMIT],
         context_tokens=_slot_context(slots, props),
         slots=_count(member(props, "total_slots")) or len(_items(slots)),
-        input_modalities=_inputs(model, props),
+        input_modalities=_inputs(model, props, file),
         output_modalities=_outputs(model, mode),
         embedding_width=_width(model, file) if mode is EngineMode.EMBED else 0,
+        device=_text(member(props, "device"))[:WORD_LIMIT],
+        limits=_limits(member(props, "limits")) or None,
         tool_calls=(mode is EngineMode.GENERATE and all(map(_supports(props), TOOLS))) or None,
     )
 
@@ -64,9 +66,13 @@ def _slot_context(slots: object, props: object) -> int:
     return min(told, default=0) or _count(member(props, "default_generation_settings", "n_ctx"))
 
 
-def _inputs(model: object, props: object) -> tuple[str, ...]:
+def _inputs(model: object, props: object, file: FileFacts) -> tuple[str, ...]:
     if told := _words(member(model, "architecture", "input_modalities")):
         return told
+    if file.input_modalities is not None:
+        return file.input_modalities
+    if props is None and file.projector is not None:
+        return ("text", *file.projector.input_modalities)
     senses = (("vision", "image"), ("audio", "audio"), ("video", "video"))
     heard = (word for sense, word in senses if member(props, "modalities", sense) is True)
     return ("text", *heard)
@@ -80,8 +86,20 @@ def _outputs(model: object, mode: EngineMode) -> tuple[str, ...]:
             return ("vector",)
         case EngineMode.RERANK | EngineMode.DECIDE:
             return ("json",)
+        case EngineMode.GENERATE_IMAGE:
+            return ("image",)
         case _:
             assert_never(mode)
+
+
+def _limits(told: object) -> tuple[Limit, ...]:
+    """What the engine states of its limits; only well-formed ones count."""
+    found = []
+    for item in _items(told)[:WORDS_LIMIT]:
+        option, minimum, maximum = (member(item, name) for name in ("option", "minimum", "maximum"))
+        if isinstance(option, str) and type(minimum) is int and type(maximum) is int:
+            found.append(Limit(option=option[:WORD_LIMIT], minimum=minimum, maximum=maximum))
+    return tuple(found)
 
 
 def _width(model: object, file: FileFacts) -> int:

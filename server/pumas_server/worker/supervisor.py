@@ -14,6 +14,7 @@ import secrets
 import signal
 import sys
 import time
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -23,18 +24,20 @@ from pumas_crds.vocabulary import EngineMode, Reason
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker import lifecycle
 from pumas_server.worker.busy import BusyGauge
+from pumas_server.worker.command import build_command
 from pumas_server.worker.descriptor_server import CannotListen, DescriptorServer
 from pumas_server.worker.engine import EngineNotFound, EngineProgram, find_engine
 from pumas_server.worker.engine_client import EngineClient, WarmUpRefused
 from pumas_server.worker.engine_process import EngineProcess, write_to_stderr
 from pumas_server.worker.exchange import NoAnswer
 from pumas_server.worker.first import first
-from pumas_server.worker.launch import build_engine_command, select_refused_argument
+from pumas_server.worker.launch import select_refused_argument
 from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
 from pumas_server.worker.memory_limit import oom_kills
+from pumas_server.worker.model_files import check_files
 from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
 from pumas_server.worker.runtime import runtime_facts
-from pumas_server.worker.weights import Refused, check_source
+from pumas_server.worker.weights import Refused
 
 STARTING_POLL_SECONDS = 0.025
 HEALTH_POLL_SECONDS = 2.0
@@ -125,12 +128,13 @@ class Supervisor:
     async def _run_once(self) -> Fault:
         """One run of the engine, from the file to the fault that ended it."""
         self._runtime = None
-        spec = self._spec.model_copy(update={"sha256": None})  # checked when it was fetched
-        # Not of the copy: a fetched file lies where its digest says.
-        weights = Path(self._spec.weights_file(str(self._place.models_dir)))
+        spec = self._spec
+        models = str(self._place.models_dir)
+        weights = Path(self._spec.weights_file(models))
         try:
             # Read at every start: the file may have been mended since the last.
-            file = await asyncio.to_thread(check_source, spec, weights, write_to_stderr)
+            look = partial(check_files, spec, models, write_to_stderr, digest=False)
+            file = await asyncio.to_thread(look)
         except Refused as refused:
             self._file = self._mode = None
             return refused.fault
@@ -141,15 +145,16 @@ class Supervisor:
         if flag := select_refused_argument(self._program, spec):
             message = f"The engine of this pod does not take {flag} of engine.extraArgs."
             return Fault(reason=Reason.NOT_IMPLEMENTED, message=message)
-        command = build_engine_command(
-            self._program, self._spec, choice.mode, file, self._place.launch_settings()
+        command = build_command(
+            self._program, spec, choice.mode, file, self._place.launch_settings()
         )
         kills = oom_kills()
         process = await EngineProcess.start(command, weights)
         try:
             self._gauge = BusyGauge(self._client.busy)
             self._tell(lifecycle.Started(time.monotonic(), secrets.token_hex(8)))
-            return await first(_ended(process, kills), self._serve(process, file, choice.mode))
+            ended = _ended(process, kills, spec)
+            return await first(ended, self._serve(process, file, choice.mode))
         finally:
             await process.stop(ENGINE_GRACE_SECONDS)
 
@@ -173,7 +178,8 @@ class Supervisor:
                 models, props, slots = [await self._client.fact(path) for path in FACT_ROUTES]
                 build = self._program.build
                 facts = runtime_facts(models, props, slots, file, mode, build)
-                self._runtime = facts.model_copy(update={"device": process.device})
+                device = process.device or facts.device
+                self._runtime = facts.model_copy(update={"device": device})
                 await self._client.warm_up(mode)
                 return None
             except WarmUpRefused as refused:
@@ -201,12 +207,14 @@ class Supervisor:
             await asyncio.sleep(DRAIN_POLL_SECONDS)
 
 
-async def _ended(process: EngineProcess, kills_before: int) -> Fault:
+async def _ended(process: EngineProcess, kills_before: int, spec: WorkerSpec) -> Fault:
     message = await process.ended()
     if oom_kills() > kills_before:
         message = "The engine used more memory than it may and was ended."
         return Fault(reason=Reason.OOM_KILLED, message=message)
-    return Fault(reason=Reason.ENGINE_FAILED, message=message)
+    of_projector = spec.projector is not None and "mmproj" in message
+    reason = Reason.PROJECTOR_MISMATCH if of_projector else Reason.ENGINE_FAILED
+    return Fault(reason=reason, message=message)
 
 
 async def _until(task: asyncio.Task[None]) -> None:
@@ -217,7 +225,9 @@ def main() -> int:
     """Run the pod that the environment describes; returns its exit status."""
     try:
         spec, place = read_worker_spec(os.environ), read_place(os.environ)
-        supervisor = Supervisor(spec, place, find_engine(os.environ), place.read_key())
+        supervisor = Supervisor(
+            spec, place, find_engine(os.environ, spec.runtime), place.read_key()
+        )
         asyncio.run(supervisor.run())
     except (PlaceFault, EngineNotFound, CannotListen) as fault:
         print(f"supervisor: {fault}", file=sys.stderr)

@@ -50,6 +50,6 @@ def _result(find: Callable[[WorkerSpec], FileFacts]) -> tuple[Inspection, str]:
         return Inspection(error=refusal.fault), refusal.fault.message
     checked = ", digest checked" if facts.digest else ""
     return Inspection(file=facts), (
-        f"{source_name(spec)} can be served: {facts.architecture}, {facts.parameters} weights,"
-        f" most of them {facts.quantisation}{checked}"
+        f"{source_name(spec.source)} can be served: {facts.architecture},"
+        f" {facts.parameters} weights, most of them {facts.quantisation}{checked}"
     )

@@ -1,4 +1,4 @@
-"""The weights file of a serving pod: checked as far as is possible without loading it.
+"""The GGUF files of a serving pod: checked as far as is possible without loading it.
 
 The order is by cost: is it there, does its header hold, is every tensor within the file, then the
 digest over all of it, last whether it can do the recorded task. What is found is either
@@ -16,15 +16,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
 
+from pumas_crds.engine import IMAGE_SETTINGS
 from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
-from pumas_crds.facts import Fault, FileFacts, Inspection
-from pumas_crds.vocabulary import TERMINATION_LOG, Reason, Runtime
+from pumas_crds.facts import Fault, FileFacts, Inspection, ProjectorFacts
+from pumas_crds.source import Source
+from pumas_crds.vocabulary import TERMINATION_LOG, EngineMode, Reason
 from pumas_crds.worker_spec import WorkerSpec
-from pumas_server.worker.gguf_header import read_header
+from pumas_server.worker.gguf_header import GgufHeader, read_header
 from pumas_server.worker.header_fault import HeaderFault
 from pumas_server.worker.inspection import file_facts
 from pumas_server.worker.legible import legible
+from pumas_server.worker.projector import check_fit, projector_facts
 
 BLOCK_BYTES = 1 << 20
 PROGRESS_SECONDS = 1.0
@@ -34,6 +38,7 @@ NAME_SHOWN = 128
 TERMINATION_BYTES = 4096
 
 Say = Callable[[str], None]
+Read = TypeVar("Read")
 
 
 class Refused(Exception):
@@ -44,46 +49,58 @@ class Refused(Exception):
         self.fault = fault
 
 
-def check_source(spec: WorkerSpec, path: Path, say: Say) -> FileFacts:
-    """Check the file at `path`, all of it; `say` is told of progress about every second.
+def check_weights(spec: WorkerSpec, path: Path, say: Say) -> FileFacts:
+    """Check the weights at `path`, all of them; `say` is told of progress about every second.
 
     Raises `Refused`. Messages name the file as the source does, by its last component.
     """
-    check_runtime(spec)
-    name = source_name(spec)
+    name = source_name(spec.source)
     with _opened(path, name) as file:
-        facts = _facts(file, name)
+        facts = _read(file, name, file_facts)
         if spec.sha256 is not None:
             facts = _check_digest(file, name, spec.sha256, facts, say)
     check_mode(spec, facts)
     return facts
 
 
-def check_runtime(spec: WorkerSpec) -> None:
-    """Check that files of the runtime can be read at all. Raises `Refused`."""
-    if spec.runtime is not Runtime.LLAMA_CPP:
-        raise refused(
-            Reason.NOT_IMPLEMENTED, f"files for the runtime {spec.runtime} cannot be checked yet"
-        )
+def check_projector(source: Source, path: Path, facts: FileFacts) -> FileFacts:
+    """The facts of the weights with those of the projector at `path`. Raises `Refused`."""
+    name = source_name(source)
+    with _opened(path, name) as file:
+        return with_projector(facts, _read(file, name, projector_facts), name)
+
+
+def with_projector(facts: FileFacts, projector: ProjectorFacts, name: str) -> FileFacts:
+    """The facts of weights and projector together. Raises `Refused` when they do not fit."""
+    try:
+        check_fit(facts, projector)
+    except HeaderFault as fault:
+        raise refused(fault.reason, f"{name}: {fault.message}") from None
+    return facts.model_copy(update={"projector": projector})
 
 
 def check_mode(spec: WorkerSpec, facts: FileFacts) -> None:
-    """Check that a file with these facts can do the recorded task. Raises `Refused`."""
+    """Check that a file with these facts can do what the spec asks for. Raises `Refused`."""
     match engine_mode(spec.task, facts):
         case ModeRefusal(reason, message):
-            raise refused(reason, f"{source_name(spec)}: {message}")
-        case ModeChoice():
-            return
+            raise refused(reason, f"{source_name(spec.source)}: {message}")
+        case ModeChoice(mode):
+            if mode is not EngineMode.GENERATE_IMAGE and spec.engine.gives(IMAGE_SETTINGS):
+                raise refused(
+                    Reason.NOT_IMPLEMENTED,
+                    "engine.steps and engine.guidancePercent are for image pipelines;"
+                    f" this model is here to {mode}",
+                )
 
 
 def read_facts(path: Path) -> FileFacts:
     """State what the file is, from its header alone: no digest, and no judgement of a task.
 
-    Raises `Refused`, in the words of `check_source`.
+    Raises `Refused`, in the words of `check_weights`.
     """
     name = shown_name(path)
     with _opened(path, name) as file:
-        return _facts(file, name)
+        return _read(file, name, file_facts)
 
 
 def shown_name(path: Path) -> str:
@@ -91,9 +108,9 @@ def shown_name(path: Path) -> str:
     return legible(path.name or str(path), NAME_SHOWN)
 
 
-def source_name(spec: WorkerSpec) -> str:
+def source_name(source: Source) -> str:
     """What messages call the file of a source."""
-    return legible(spec.source.file_name() or spec.source.path or "", NAME_SHOWN)
+    return legible(source.file_name() or source.path or "", NAME_SHOWN)
 
 
 def report(result: Inspection, run_dir: Path) -> None:
@@ -131,7 +148,8 @@ def _check_is_file(path: Path, name: str) -> None:
         raise refused(Reason.NOT_A_MODEL, f"{name} is not a regular file")
 
 
-def _facts(file: BufferedReader, name: str) -> FileFacts:
+def _read(file: BufferedReader, name: str, meaning: Callable[[GgufHeader, int], Read]) -> Read:
+    """What the header of an open file means. Raises `Refused`."""
     # Of both: a file of the kernel's claims no size and yet has bytes, which cannot be mapped.
     if not file.peek(1) or not os.fstat(file.fileno()).st_size:
         raise refused(Reason.NOT_A_MODEL, f"{name} is empty")
@@ -139,7 +157,7 @@ def _facts(file: BufferedReader, name: str) -> FileFacts:
         # Mapped, so that only the header's pages are read of a file of any size.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             size = len(data)
-            return file_facts(read_header(data, size), size)
+            return meaning(read_header(data, size), size)
     except HeaderFault as fault:
         raise refused(fault.reason, f"{name}: {fault.message}") from None
 

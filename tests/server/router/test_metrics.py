@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pumas_server.contract.errors import Code
 from pumas_server.contract.words import Capability
-from pumas_server.router.openai_api import ROUTES
+from pumas_server.router.forwarded_routes import ROUTES
 from support.coherent import answer_coherently
 from support.eventually import eventually
 from support.routers import SHARED_LOOP, RunningRouter, chat_operation, external, running_router

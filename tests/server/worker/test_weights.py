@@ -18,7 +18,7 @@ from pumas_crds.source import Source
 from pumas_crds.vocabulary import TERMINATION_LOG, Reason, Runtime, Task, Variable
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker import weights
-from pumas_server.worker.weights import Refused, check_source, report
+from pumas_server.worker.weights import Refused, check_weights, report
 
 
 def spec_of(path: Path, *, sha256: str | None = None, task: Task | None = None) -> WorkerSpec:
@@ -37,7 +37,7 @@ def silent(sentence: str) -> None:
 
 def refusal_of(spec: WorkerSpec) -> Fault:
     with pytest.raises(Refused) as caught:
-        check_source(spec, Path(spec.source.path or ""), silent)
+        check_weights(spec, Path(spec.source.path or ""), silent)
     fault = caught.value.fault
     assert str(Path(spec.source.path or "").parent) not in fault.message
     assert "/" not in fault.message
@@ -111,7 +111,7 @@ def test_a_file_cut_off_at_half(tiny_models: Path, tmp_path: Path) -> None:
 
 def test_a_good_file_has_facts(tiny_models: Path) -> None:
     path = tiny_models / "tiny-chat.gguf"
-    facts = check_source(spec_of(path), path, silent)
+    facts = check_weights(spec_of(path), path, silent)
     assert (facts.architecture, facts.size_bytes) == ("llama", path.stat().st_size)
     assert facts.digest == ""
 
@@ -119,13 +119,13 @@ def test_a_good_file_has_facts(tiny_models: Path) -> None:
 def test_a_link_to_a_good_file_is_followed(tiny_models: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked.gguf"
     link.symlink_to(tiny_models / "tiny-chat.gguf")
-    assert check_source(spec_of(link), link, silent).name == "tiny-chat"
+    assert check_weights(spec_of(link), link, silent).name == "tiny-chat"
 
 
 def test_the_right_digest_is_a_fact(tiny_models: Path) -> None:
     path = tiny_models / "tiny-chat.gguf"
     digest = digest_of(path)
-    assert check_source(spec_of(path, sha256=digest), path, silent).digest == f"sha256:{digest}"
+    assert check_weights(spec_of(path, sha256=digest), path, silent).digest == f"sha256:{digest}"
 
 
 def test_a_wrong_digest_is_named_beside_the_right_one(tiny_models: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_digest_of_more_than_one_block_and_its_progress(
     path.write_bytes((tiny_models / "tiny-chat.gguf").read_bytes() + bytes(2 << 20))
     monkeypatch.setattr(weights, "PROGRESS_SECONDS", 0.0)
     said: list[str] = []
-    facts = check_source(spec_of(path, sha256=digest_of(path)), path, said.append)
+    facts = check_weights(spec_of(path, sha256=digest_of(path)), path, said.append)
     assert facts.digest == f"sha256:{digest_of(path)}"
     assert said[0] == "long.gguf: sha256 of 1 of 2 MiB computed"
     assert len(said) == 3
