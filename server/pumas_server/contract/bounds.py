@@ -27,3 +27,25 @@ AUDIO_SECONDS_MAX = 30
 
 #: Transcription generates up to this many tokens; no other number can be asked for.
 TRANSCRIPTION_TOKENS = 512
+
+#: Images of one request: how many, and how large before and after base64. 8 MiB are 11,184,812
+#: characters.
+MAX_IMAGES = 4
+MAX_IMAGE_BYTES = 8_388_608
+MAX_IMAGE_CHARACTERS = 11_184_812
+MAX_TOTAL_IMAGE_BYTES = 16_777_216
+
+#: One image, as its header tells it.
+MAX_IMAGE_SIDE = 4096
+MAX_IMAGE_PIXELS = 4_194_304
+
+#: What decoding one image may allocate.
+MAX_DECODE_BYTES = 67_108_864
+
+#: A conversation that shows an image; parts are counted over all of its messages.
+MAX_IMAGE_MESSAGES = 128
+MAX_CONTENT_PARTS = 128
+
+#: Clips of one request: how many, and their samples together.
+MAX_CLIPS = 4
+MAX_TOTAL_AUDIO_BYTES = 16_777_216
