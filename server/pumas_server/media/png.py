@@ -180,9 +180,7 @@ def _read_header(content: memoryview) -> PngHeader:
             f"is a PNG of the unknown compression method {compression} or filter method {filters}",
         )
     if interlace > 1:
-        raise Fault(
-            Rule.PNG_INTERLACE, f"is a PNG of the unknown interlace method {interlace}"
-        )
+        raise Fault(Rule.PNG_INTERLACE, f"is a PNG of the unknown interlace method {interlace}")
     return PngHeader(width, height, depth, colour, interlace == 1)
 
 

@@ -80,9 +80,7 @@ def check_stream(file: bytes | bytearray, png: Png, checkpoint: Checkpoint) -> N
 
 
 def _slices(spans: tuple[Span, ...]) -> list[Span]:
-    return [
-        (at, min(at + SLICE, end)) for begin, end in spans for at in range(begin, end, SLICE)
-    ]
+    return [(at, min(at + SLICE, end)) for begin, end in spans for at in range(begin, end, SLICE)]
 
 
 def _inflate(inflater: zlib._Decompress, fed: memoryview | bytes) -> bytes:
