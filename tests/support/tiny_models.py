@@ -40,6 +40,9 @@ def build_tiny_models(folder: Path) -> None:
     build_encoder(folder / "tiny-rerank.gguf", gguf.PoolingType.RANK)
     build_encoder(folder / "tiny-rerank-headless.gguf", gguf.PoolingType.RANK, head=False)
     build_decision(folder / "tiny-decision.gguf")
+    build_chat(folder / "tiny-senses.gguf", pooling=gguf.PoolingType.MEAN)
+    build_projector(folder / "tiny-projector.gguf")
+    build_projector(folder / "tiny-projector-wide.gguf", width=2 * WIDTH)
 
 
 class _Model:
@@ -55,6 +58,10 @@ class _Model:
         values = self._random.standard_normal(shape) * deviation
         self.writer.add_tensor(name, values.astype(np.float32))
 
+    def halves(self, name: str, *shape: int) -> None:
+        values = self._random.standard_normal(shape) * 0.1
+        self.writer.add_tensor(name, values.astype(np.float16))
+
     def ones(self, name: str, *shape: int) -> None:
         self.writer.add_tensor(name, np.ones(shape, np.float32))
 
@@ -68,8 +75,17 @@ class _Model:
         self.writer.close()
 
 
-def build_chat(path: Path, *, template: bool = True, context: int = 2048) -> None:
-    """A decoder that generates random bytes; with a large context, for a long time."""
+def build_chat(
+    path: Path,
+    *,
+    template: bool = True,
+    context: int = 2048,
+    pooling: gguf.PoolingType | None = None,
+) -> None:
+    """A decoder that generates random bytes; with a large context, for a long time.
+
+    With a pooling it is an embedder, to which a projector can be given.
+    """
     tokens = [*_byte_tokens(), "<|im_start|>", "<|im_end|>", "<s>", "th"]
     model = _Model(path, "llama", seed=0)
     writer = model.writer
@@ -85,6 +101,8 @@ def build_chat(path: Path, *, template: bool = True, context: int = 2048) -> Non
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(257)
     writer.add_add_bos_token(False)
+    if pooling is not None:
+        writer.add_pooling_type(pooling)
     if template:
         writer.add_chat_template(CHAT_TEMPLATE)
     model.noise("token_embd.weight", len(tokens), WIDTH, deviation=1.0)
@@ -220,6 +238,59 @@ def _add_decision_layer(model: _Model, layer: int, *, in_head: bool) -> None:
         widths |= {"ffn_norm": 1, "ffn_up": 4, "ffn_down": 1}
         for name, times in widths.items():
             model.zeros(f"{block}.{name}.bias", times * WIDTH)
+
+
+def build_projector(path: Path, *, width: int = WIDTH) -> None:
+    """Eyes and ears for a model of that width: 64 pixels square, mel spectrograms of 80 bands."""
+    inner, heads, up, patch, side = 32, 2, 64, 8, 64
+    model = _Model(path, "clip", seed=2)
+    writer = model.writer
+    writer.add_type("mmproj")
+    writer.add_bool("clip.use_gelu", True)
+    for sense, kind in (("vision", "gemma3"), ("audio", "ultravox")):
+        writer.add_bool(f"clip.has_{sense}_encoder", True)
+        writer.add_string(f"clip.{sense}.projector_type", kind)
+        writer.add_uint32(f"clip.{sense}.embedding_length", inner)
+        writer.add_uint32(f"clip.{sense}.attention.head_count", heads)
+        writer.add_uint32(f"clip.{sense}.feed_forward_length", up)
+        writer.add_uint32(f"clip.{sense}.block_count", 1)
+        writer.add_uint32(f"clip.{sense}.projection_dim", width)
+        writer.add_float32(f"clip.{sense}.attention.layer_norm_epsilon", 1e-6)
+    writer.add_uint32("clip.vision.image_size", side)
+    writer.add_uint32("clip.vision.patch_size", patch)
+    writer.add_array("clip.vision.image_mean", [0.5, 0.5, 0.5])
+    writer.add_array("clip.vision.image_std", [0.5, 0.5, 0.5])
+    writer.add_uint32("clip.vision.projector.scale_factor", 4)
+    writer.add_uint32("clip.audio.num_mel_bins", 80)
+    writer.add_uint32("clip.audio.projector.stack_factor", 4)
+    for sense in ("v", "a"):
+        block = f"{sense}.blk.0"
+        for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
+            model.noise(f"{block}.{name}.weight", inner, inner)
+            if (sense, name) != ("a", "attn_k"):
+                model.zeros(f"{block}.{name}.bias", inner)
+        for name in (f"{block}.ln1", f"{block}.ln2", f"{sense}.post_ln"):
+            model.ones(f"{name}.weight", inner)
+            model.zeros(f"{name}.bias", inner)
+        model.noise(f"{block}.ffn_up.weight", up, inner)
+        model.zeros(f"{block}.ffn_up.bias", up)
+        model.noise(f"{block}.ffn_down.weight", inner, up)
+        model.zeros(f"{block}.ffn_down.bias", inner)
+    model.noise("v.patch_embd.weight", inner, 3, patch, patch)
+    model.zeros("v.patch_embd.bias", inner)
+    model.noise("v.position_embd.weight", (side // patch) ** 2, inner)
+    model.noise("mm.input_projection.weight", inner, width)
+    model.ones("mm.soft_emb_norm.weight", inner)
+    model.halves("a.conv1d.1.weight", inner, 80, 3)
+    model.zeros("a.conv1d.1.bias", inner, 1)
+    model.halves("a.conv1d.2.weight", inner, inner, 3)
+    model.zeros("a.conv1d.2.bias", inner, 1)
+    model.noise("a.position_embd.weight", 1500, inner)
+    model.ones("mm.a.norm_pre.weight", 4 * inner)
+    model.noise("mm.a.mlp.1.weight", 4 * inner, 4 * inner)
+    model.ones("mm.a.norm_mid.weight", 2 * inner)
+    model.noise("mm.a.mlp.2.weight", width, 2 * inner)
+    model.write()
 
 
 def _add_shape(writer: gguf.GGUFWriter) -> None:

@@ -175,7 +175,7 @@ def _walk(source: AnyInput) -> Iterator[tuple[str, Image | Clip]]:
             assert_never(source)
 
 
-def _refuse[**P, R](place: str, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def _refuse(place: str, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """The result of a step; its `Fault` becomes the refusal of `place`, and stays its cause."""
     try:
         return step(*args, **kwargs)

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from pumas_server.contract.messages import Message
 from pumas_server.contract.parts import AudioPart, Clip, Image, ImagePart, Part, TextPart
+from pumas_server.media.request_media import CheckedClip
 from pumas_server.provider.json_pieces import Plain
 
 #: What an engine is told beside an image that comes without a word.
@@ -16,11 +17,11 @@ AFTER_AUDIO = "\n"
 
 
 class Content:
-    """Turns parts into the dialect's. Clips were wrapped as WAV, in the order of the request."""
+    """Turns parts into the dialect's, with the clips of the request as they were checked."""
 
-    def __init__(self, wavs: Sequence[str]) -> None:
-        """`wavs`: base64 of the WAV of each clip of the request, in its order."""
-        self._wavs: Iterator[str] = iter(wavs)
+    def __init__(self, clips: Sequence[CheckedClip]) -> None:
+        """`clips`: all of the request, in its order."""
+        self._clips: Iterator[CheckedClip] = iter(clips)
 
     def message(self, message: Message) -> dict[str, object]:
         """One message; of text alone it has a string, as every engine knows it."""
@@ -42,7 +43,7 @@ class Content:
 
     def wav_url(self, clip: Clip) -> Plain:
         """The next clip as a data URL."""
-        return Plain(("data:audio/wav;base64,", self._next(clip)))
+        return Plain(("data:audio/wav;base64,", *self._next(clip)))
 
     def _part(self, part: Part) -> dict[str, object]:
         match part:
@@ -51,16 +52,16 @@ class Content:
             case ImagePart():
                 return image_part(part)
             case AudioPart():
-                wav = Plain((self._next(part),))
+                wav = Plain(self._next(part))
                 return {"type": "input_audio", "input_audio": {"data": wav, "format": "wav"}}
             case _:
                 assert_never(part)
 
-    def _next(self, clip: Clip) -> str:
-        try:
-            return next(self._wavs)
-        except StopIteration:
-            raise ValueError(f"a clip of {clip.sample_count} samples was not wrapped") from None
+    def _next(self, clip: Clip) -> tuple[str, str]:
+        checked = next(self._clips, None)
+        if checked is None:
+            raise ValueError(f"a clip of {clip.sample_count} samples was not checked")
+        return (checked.header_base64, checked.samples_base64)
 
 
 def image_url(image: Image) -> Plain:

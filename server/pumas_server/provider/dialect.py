@@ -24,6 +24,7 @@ from pumas_server.contract.options import EmbeddingOptions, ImageOptions, Rerank
 from pumas_server.contract.request import Operation
 from pumas_server.contract.results import Result
 from pumas_server.contract.words import Capability
+from pumas_server.media.request_media import CheckedClip
 from pumas_server.provider.content import DESCRIBE, Content, image_part, image_url
 from pumas_server.provider.deciding import project_decisions
 from pumas_server.provider.embeddings import project_embeddings
@@ -71,13 +72,13 @@ class Unsuitable(TypeError):
 
 
 def build_call(
-    operation: Operation, capability: Capability, model: str, wavs: Sequence[str] = ()
+    operation: Operation, capability: Capability, model: str, clips: Sequence[CheckedClip] = ()
 ) -> Call:
     """The upstream request of an operation that was resolved to `capability`.
 
-    `wavs`: the WAV of each clip of the request, in its order, as base64.
+    `clips`: all clips of the request as they were checked, in its order.
     """
-    return BUILDERS[capability](operation, model, Content(wavs))
+    return BUILDERS[capability](operation, model, Content(clips))
 
 
 def _chat(operation: Operation, model: str, content: Content) -> TextCall:

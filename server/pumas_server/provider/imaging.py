@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pumas_server.contract.bounds import U32_MAX
-from pumas_server.contract.errors import ContractError
 from pumas_server.contract.options import ImageOptions
 from pumas_server.contract.redaction import redact_foreign
 from pumas_server.contract.results import ImageResult
-from pumas_server.media.generated import check_generated
+from pumas_server.media.generated import NotValid, check_generated
 from pumas_server.provider.answers import incoherent, is_index, read_answer
 
 
@@ -33,8 +32,8 @@ def project_image(raw: bytes, options: ImageOptions) -> ImageResult:
         incoherent("made its image of another seed than the one asked for")
     try:
         width, height = check_generated(text)
-    except ContractError as fault:
-        incoherent(f"gave an image that is not valid: {fault.message}")
+    except NotValid as fault:
+        incoherent(f"gave an image that is not valid: it {fault}")
     if (width, height) != (options.width, options.height):
         wanted = f"{options.width}x{options.height}"
         incoherent(f"gave an image of {width}x{height} instead of {wanted}")

@@ -37,6 +37,7 @@ from pumas_server.router.lmsp.problems import ProblemError
 from pumas_server.router.lmsp.rendering import render_first
 from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.loading import Loading
+from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_api import OpenAiApi
@@ -77,7 +78,8 @@ class Router:
         self.workers = Workers(source, settings)
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
-        self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers)
+        self.media = MediaChecks(settings.image_permits)
+        self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers, self.media)
         self.steering = steering
         self.demand = Demand(self.sessions, self._find, steering)
         exchanges = Exchanges(self.admission, self.upstream, self.workers, self.demand.touch)
@@ -89,7 +91,7 @@ class Router:
             *(self.workers, reach, self.sessions, self.budget, self.metrics),
             self.activator,
         )
-        self._hot = {OPERATIONS_PATH: ContractApi(*shared)} | {
+        self._hot = {OPERATIONS_PATH: ContractApi(*shared, self.media)} | {
             path: OpenAiApi(path, *shared) for path in ROUTES
         }
         self._catalogue = Catalogue(settings.problem_pages)
@@ -134,6 +136,7 @@ class Router:
                     rendering.cancel()
                     await asyncio.gather(rendering, return_exceptions=True)
         finally:
+            self.media.close()
             await self.upstream.close()
 
     def _find(self, model_uid: str) -> ServedModel | None:

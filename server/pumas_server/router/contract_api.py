@@ -1,6 +1,6 @@
 """`POST /v1/model-operations`: one typed operation, finite or streamed. Plain ASGI.
 
-Order: principal, body (bounded), grammar, selection, resolution, permit, connection, marker,
+Order: principal, body (bounded), grammar, media, selection, resolution, permit, connection, marker,
 provider, projection, answer. Whatever fails is rendered once, at the end, with the outcome that
 the session's marker says.
 """
@@ -44,6 +44,7 @@ from pumas_server.router.asgi import (
     watch_caller,
 )
 from pumas_server.router.catalog_row import Row
+from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.provider_answers import EVENT_STREAM, JSON, read_whole, require
@@ -74,8 +75,10 @@ class ContractApi:
         budget: BufferBudget,
         metrics: Metrics,
         activator: Activator,
+        media: MediaChecks,
     ) -> None:
         self._activator = activator
+        self._media = media
         self._workers = workers
         self._reach = reach
         self._sessions = sessions
@@ -115,11 +118,12 @@ class ContractApi:
     ) -> None:
         operation = parse_operation(body)
         record.request_id, record.model = operation.request_id, operation.model
+        clips = await self._media.check(session, operation)
         row = self._workers.catalog.select(operation.model, operation.profile)
         record.profile = row.profile
         row, descriptor = await self._resolve(operation, session, row)
         record.capability = descriptor.capability
-        call = build_call(operation, descriptor.capability, row.upstream_model)
+        call = build_call(operation, descriptor.capability, row.upstream_model, clips)
         kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
         headers = {"Accept": kind}
         async with self._reach.open(session, row, call.path, call.body, headers) as response:
@@ -138,7 +142,8 @@ class ContractApi:
                         return
                     result: Result = await _aggregate(stream, lease)
                 case JsonCall():
-                    result = call.project(await read_whole(session, response, lease))
+                    whole = await read_whole(session, response, lease)
+                    result = await _project(call, whole, session)
                 case _ as never:
                     assert_never(never)
         answer = _finite(operation.request_id, result)
@@ -193,6 +198,13 @@ def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
         why = f"{row.error.reason}: {row.error.message}"
         lasting = error.lasting or row.error.reason in PERMANENT_REASONS
         raise ContractError(error.code, f"{error.message}; {why}", lasting=lasting) from None
+
+
+async def _project(call: JsonCall, raw: bytes, session: Session) -> Result:
+    if not call.at_length:
+        return call.project(raw)
+    with session.interruptible():
+        return await asyncio.to_thread(call.project, raw)
 
 
 async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:

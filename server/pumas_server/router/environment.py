@@ -14,7 +14,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SHOWN_CHARACTERS = 64
 
 #: Decided and not built yet. Ignored, they would promise what is not done.
-_NOT_BUILT = ("PUMAS_IMAGE_PERMITS", "PUMAS_TOKENS_FILE")
+_NOT_BUILT = ("PUMAS_TOKENS_FILE",)
 
 
 class EnvironmentFault(Exception):
@@ -61,6 +61,7 @@ def read_environment(environ: Mapping[str, str]) -> RouterEnvironment:
             external_in_flight=_whole(
                 environ, "PUMAS_EXTERNAL_IN_FLIGHT", _DEFAULTS.external_in_flight, 1, 1_000_000
             ),
+            image_permits=_whole(environ, "PUMAS_IMAGE_PERMITS", _DEFAULTS.image_permits, 1, 256),
             buffer_bytes=_whole(
                 environ, "PUMAS_BUFFER_BYTES", _DEFAULTS.buffer_bytes, 1_048_576, 1_099_511_627_776
             ),

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.catalog import Catalog
+from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.workers import Workers
@@ -38,10 +39,15 @@ class Metrics:
     """The counters of one router process. One registry each: several routers do not mix."""
 
     def __init__(
-        self, admission: Admission, budget: BufferBudget, sessions: Sessions, workers: Workers
+        self,
+        admission: Admission,
+        budget: BufferBudget,
+        sessions: Sessions,
+        workers: Workers,
+        media: MediaChecks,
     ) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Levels(admission, budget, sessions, workers))
+        self._registry.register(_Levels(admission, budget, sessions, workers, media))
         labels = ("route", "capability", "code", "outcome")
         self._operations = Counter(
             "pumas_operations", "Finished calls.", labels, registry=self._registry
@@ -77,8 +83,14 @@ class _Levels(Collector):
     """What is in use now, asked of those who know."""
 
     def __init__(
-        self, admission: Admission, budget: BufferBudget, sessions: Sessions, workers: Workers
+        self,
+        admission: Admission,
+        budget: BufferBudget,
+        sessions: Sessions,
+        workers: Workers,
+        media: MediaChecks,
     ) -> None:
+        self._media = media
         self._admission = admission
         self._budget = budget
         self._sessions = sessions
@@ -90,6 +102,8 @@ class _Levels(Collector):
         yield _gauge("pumas_permits", "Calls that may be admitted.", self._admission.max_in_flight)
         yield _gauge("pumas_sessions", "Open calls, admitted or not.", len(self._sessions))
         yield _gauge("pumas_buffered_bytes", "Bytes of bodies that are held.", self._budget.held)
+        yield _gauge("pumas_media_checks_in_use", "Running checks of media.", self._media.busy)
+        yield _gauge("pumas_media_checks", "Checks of media that may run.", self._media.permits)
         yield _pods(self._workers.catalog, self._admission.by_pod)
 
 

@@ -17,6 +17,8 @@ class RouterSettings:
     """Calls that wait for models to be loaded; the next is refused at once."""
     external_in_flight: int = 64
     """Admitted calls of one `external` server: we do not know its slots."""
+    image_permits: int = 2
+    """Requests whose media are checked at once; the next is refused at once."""
     connect_seconds: float = 10.0
     """How long connecting to an endpoint may take. Nothing after it has a deadline."""
     buffer_bytes: int = 268_435_456

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import assert_never
 
 from pumas_crds.vocabulary import EngineMode
@@ -68,6 +69,12 @@ class EngineClient:
                 f"The engine answered the first call with status {answer.status}: {_reason(answer)}"
             )
 
+    async def decides_on_media(self) -> bool:
+        """Whether decisions take media: a projector alone does not say so of every family."""
+        path, question = _warm_up_call(EngineMode.DECIDE)
+        answer = await self._ask("POST", path, question | {"images": [DOT]}, seconds=None)
+        return answer.status == HTTPStatus.OK
+
     async def _ask(
         self,
         method: str,
@@ -82,6 +89,12 @@ class EngineClient:
             self._host, self._port, method, path, headers=headers, body=body, seconds=seconds
         )
 
+
+#: The least PNG: one pixel.
+DOT = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytg"
+    "AAAABJRU5ErkJggg=="
+)
 
 _JSON = {"Content-Type": "application/json"}
 

@@ -181,12 +181,19 @@ class Supervisor:
                 device = process.device or facts.device
                 self._runtime = facts.model_copy(update={"device": device})
                 await self._client.warm_up(mode)
+                if mode is EngineMode.DECIDE and file.projector is not None:
+                    await self._try_senses()
                 return None
             except WarmUpRefused as refused:
                 return Fault(reason=Reason.ENGINE_FAILED, message=str(refused))
             except NoAnswer as silence:
                 write_to_stderr(f"supervisor: {silence}; asking again")
                 await asyncio.sleep(SILENT_POLL_SECONDS)
+
+    async def _try_senses(self) -> None:
+        """Take back what the engine declares and does not do: not all decision models see."""
+        if self._runtime is not None and not await self._client.decides_on_media():
+            self._runtime = self._runtime.model_copy(update={"input_modalities": ("text",)})
 
     async def _watch(self) -> Fault:
         while True:
