@@ -59,6 +59,8 @@ class FileFacts(Open):
     """Whether `cls.output.weight`, the head of a reranker, is there."""
     decision: Word = ""
     """The decision family of a native decision model; empty for any other."""
+    input_modalities: Annotated[tuple[Word, ...], Field(max_length=16)] | None = None
+    """Kinds of content it takes; absent when the file alone does not tell."""
 
 
 class Inspection(Open):
