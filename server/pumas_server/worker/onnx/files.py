@@ -31,7 +31,7 @@ class Files(Protocol):
 
 
 class LocalFiles:
-    """The files below a folder of this machine. Links are followed: hubs' caches are made of them."""
+    """The files below a folder of this machine. Links are followed: caches are made of them."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -30,7 +30,7 @@ class Tensor:
     type_id: int
     elements: int
     location: str | None = None
-    """The file that has its data, by name beside the model's own; None when that is in the model."""
+    """The file that has its data, by name beside the model's own; None: the model itself."""
     external_end: int = 0
     """Bytes that this file must have for it."""
 
