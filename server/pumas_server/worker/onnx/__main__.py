@@ -1,0 +1,215 @@
+"""The ONNX engine as a process: `python -P -m pumas_server.worker.onnx`, llama-server's surface.
+
+It listens at once and loads then. An unknown flag exits 2; a model that cannot be served and a port
+that is taken exit 1, with the reason on stderr in an engine's ` E ` line. SIGTERM ends it at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import uvicorn
+
+from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.onnx.device import AUTO, DEVICES
+from pumas_server.worker.onnx.fault import EngineFault
+from pumas_server.worker.onnx.served import Served
+from pumas_server.worker.onnx.server import EngineServer
+
+EMBED = "embed"
+RERANK = "rerank"
+GENERATE_IMAGE = "generate-image"
+BACKLOG = 1024
+SLOTS_LIMIT = 256
+_STARTED = time.monotonic()
+
+
+class Settings(argparse.Namespace):
+    """The flags."""
+
+    file: Path
+    alias: str
+    host: str
+    port: int
+    api_key_file: Path | None
+    threads: int
+    slots: int
+    device: str
+    mode: str
+    steps: int | None
+    guidance: float | None
+
+
+class Unservable(Exception):
+    """Why the engine cannot serve, in a sentence without places."""
+
+
+class _Server(uvicorn.Server):
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End at once: what is being computed cannot be stopped in any other way."""
+        _end(0)
+
+
+def read_settings(arguments: list[str]) -> Settings:
+    """The flags' values; exits 2 for flags that are not known."""
+    parser = argparse.ArgumentParser(prog="pumas-onnx", allow_abbrev=False)
+    parser.add_argument("-m", dest="file", type=Path, required=True)
+    parser.add_argument("-a", dest="alias", default="model")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=_bounded(0, 65_535), default=8080)
+    parser.add_argument("--api-key-file", type=Path)
+    parser.add_argument("-t", dest="threads", type=_bounded(1, 1024), default=1)
+    parser.add_argument("-np", dest="slots", type=_bounded(1, SLOTS_LIMIT), default=1)
+    parser.add_argument("--device", choices=DEVICES, default=AUTO)
+    parser.add_argument("--mode", choices=(EMBED, RERANK, GENERATE_IMAGE), default=EMBED)
+    parser.add_argument("--steps", type=_bounded(1, 1000))
+    parser.add_argument("--guidance", type=float)
+    return parser.parse_args(arguments, namespace=Settings())
+
+
+def load(settings: Settings) -> Served:
+    """Load the model for its mode. Raises `Unservable`, naming what stands against it."""
+    try:
+        if settings.mode == GENERATE_IMAGE:
+            return _load_image_model(settings)
+        return _load_encoder(settings)
+    except (HeaderFault, EngineFault) as fault:
+        raise Unservable(str(fault)) from None
+    except OSError as error:
+        told = error.strerror or "input/output error"
+        raise Unservable(f"a file of the model cannot be read: {told}") from None
+    except MemoryError:
+        raise Unservable("there is not enough memory for the model") from None
+
+
+def _load_encoder(settings: Settings) -> Served:
+    # Imported here, in the thread that loads: the listener has been open for a while by then.
+    from pumas_server.worker.onnx.loading import load_encoder
+
+    return load_encoder(settings.file, settings.mode == RERANK, settings.device, settings.threads)
+
+
+def _load_image_model(settings: Settings) -> Served:
+    from pumas_server.worker.diffusion.image_model import load_image_model
+
+    return load_image_model(
+        settings.file, settings.device, settings.threads, settings.steps, settings.guidance
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until a signal ends the process."""
+    settings = read_settings(arguments)
+    # The tokenizer's threads, which it counts when it is loaded.
+    os.environ["RAYON_NUM_THREADS"] = str(settings.threads)
+    try:
+        key = _read_key(settings.api_key_file)
+        build = f"onnxruntime {_library_version()}"
+        listener = _listen(settings.host, settings.port)
+    except Unservable as reason:
+        _say(str(reason))
+        return 1
+    asyncio.run(
+        _serve(settings, EngineServer(settings.alias, key, settings.slots, build), listener)
+    )
+    return 0
+
+
+async def _serve(settings: Settings, app: EngineServer, listener: socket.socket) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http="httptools",
+            loop="none",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        app.serve(await asyncio.to_thread(load, settings))
+    except Unservable as reason:
+        _say(str(reason))
+        _end(1)
+    await serving
+
+
+def _library_version() -> str:
+    """From the installed package: importing it takes as long as some models."""
+    for package in ("onnxruntime", "onnxruntime-gpu"):
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            continue
+    raise Unservable("onnxruntime is not installed")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        told = error.strerror or "no such address"
+        raise Unservable(f"port {port} cannot be listened on: {told}") from None
+    return listener
+
+
+def _read_key(path: Path | None) -> str:
+    """The first key of the file; lines that start with # are comments."""
+    if path is None:
+        return ""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        told = type(error).__name__
+        raise Unservable(f"the file of API keys cannot be read: {told}") from None
+    keys = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if not keys:
+        raise Unservable("the file of API keys holds no key")
+    return keys[0]
+
+
+def _say(sentence: str) -> None:
+    """One line as engines write their errors: seconds, level, where, what."""
+    seconds = time.monotonic() - _STARTED
+    print(f"{seconds:.3f} E srv  onnx: {sentence}", file=sys.stderr, flush=True)
+
+
+def _end(status: int) -> NoReturn:
+    """End the process, whatever its threads are doing."""
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _bounded(least: int, most: int) -> Callable[[str], int]:
+    """Reads a number of a flag."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise ValueError
+        return value
+
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

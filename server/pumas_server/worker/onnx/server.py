@@ -1,0 +1,208 @@
+"""The engine's HTTP: the part of llama-server's dialect that embedders and rerankers need.
+
+`/health` answers from the first moment on; everything else needs the key, and a loaded model. Plain
+ASGI: an answer is bytes that a thread has made, and nothing between them and the socket is needed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import orjson
+
+from pumas_server.contract.bounds import MAX_REQUEST_BYTES
+from pumas_server.worker.onnx.calls import CallerLeft, Calls
+from pumas_server.worker.onnx.fault import EngineFault
+from pumas_server.worker.onnx.served import Served, Unfit
+
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+HEALTH = ("/health", "/v1/health")
+#: What engines of this dialect can do, each with the word for it.
+WORK = {
+    "/v1/embeddings": "embeddings",
+    "/v1/rerank": "reranking",
+    "/v1/images/generations": "image generation",
+}
+_INVALID = "invalid_request_error"
+
+
+class Refusal(Exception):
+    """A call that is answered with an error."""
+
+    def __init__(self, status: int, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.kind = kind
+
+
+class EngineServer:
+    """The ASGI application. Until `serve` it answers as one that loads."""
+
+    def __init__(self, alias: str, key: str, slots: int, build: str) -> None:
+        """`key` "" lets everybody in."""
+        self._alias = alias
+        self._key = key.encode()
+        self._build = build
+        self._calls = Calls(slots)
+        self._served: Served | None = None
+
+    def serve(self, served: Served) -> None:
+        """Answer with this model from now on."""
+        self._served = served
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise ValueError(f"no {scope['type']} is served here")
+        try:
+            status, body = 200, await self._answer(scope, receive)
+        except CallerLeft:
+            return
+        except Refusal as refusal:
+            status = refusal.status
+            error = {"code": status, "message": refusal.message, "type": refusal.kind}
+            body = orjson.dumps({"error": error})
+        headers = [
+            (b"content-type", b"application/json; charset=utf-8"),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        sent = b"" if scope["method"] == "HEAD" else body
+        await send({"type": "http.response.body", "body": sent})
+
+    async def _answer(self, scope: Message, receive: Receive) -> bytes:
+        path, method = scope["path"], scope["method"]
+        if path in HEALTH:
+            _check_method(method, "GET", "HEAD")
+            self._loaded()
+            return b'{"status":"ok"}'
+        self._check_key(scope)
+        if path in WORK:
+            _check_method(method, "POST")
+            return await self._work(path, scope, receive)
+        tell = {"/v1/models": self._models, "/props": self._props, "/slots": self._slots}.get(path)
+        if tell is None:
+            raise Refusal(404, "File Not Found", "not_found_error")
+        _check_method(method, "GET", "HEAD")
+        return orjson.dumps(tell(self._loaded()))
+
+    def _loaded(self) -> Served:
+        if self._served is None:
+            raise Refusal(503, "Loading model", "unavailable_error")
+        return self._served
+
+    def _check_key(self, scope: Message) -> None:
+        if not self._key:
+            return
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        scheme, _, key = given.partition(b" ")
+        if scheme.lower() != b"bearer" or not hmac.compare_digest(key.strip(), self._key):
+            raise Refusal(401, "Invalid API Key", "authentication_error")
+
+    async def _work(self, path: str, scope: Message, receive: Receive) -> bytes:
+        handler = self._loaded().handlers.get(path)
+        if handler is None:
+            raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
+        body = await _read_body(scope, receive)
+        try:
+            return await self._calls.run(partial(_carry_out, handler, body), _left(receive))
+        except Unfit as unfit:
+            raise Refusal(400, str(unfit), _INVALID) from None
+        except EngineFault as fault:
+            raise Refusal(500, str(fault), "server_error") from None
+        except CallerLeft:
+            raise
+        except Exception as error:
+            traceback.print_exception(error, file=sys.stderr)
+            told = f"the engine failed: {type(error).__name__}"
+            raise Refusal(500, told, "server_error") from None
+
+    def _models(self, served: Served) -> dict[str, object]:
+        model = {
+            "id": self._alias,
+            "aliases": [self._alias],
+            "object": "model",
+            "created": 0,
+            "owned_by": "onnxruntime",
+            "architecture": {
+                "input_modalities": served.input_modalities,
+                "output_modalities": served.output_modalities,
+            },
+            "meta": {"n_embd": served.embedding_width, "n_ctx_train": served.context_tokens},
+        }
+        return {"object": "list", "data": [model]}
+
+    def _props(self, served: Served) -> dict[str, object]:
+        return {
+            "build_info": self._build,
+            "total_slots": self._calls.slots,
+            "model_alias": self._alias,
+            "device": served.device,
+            "limits": [
+                {"option": limit.option, "minimum": limit.minimum, "maximum": limit.maximum}
+                for limit in served.limits
+            ],
+        }
+
+    def _slots(self, served: Served) -> list[dict[str, object]]:
+        busy = self._calls.busy
+        return [
+            {"id": slot, "n_ctx": served.context_tokens, "is_processing": slot < busy}
+            for slot in range(self._calls.slots)
+        ]
+
+
+def _carry_out(handler: Callable[[dict[str, object]], bytes], body: bytes) -> bytes:
+    try:
+        value: object = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Unfit(f"the body is no JSON: {error.msg}") from None
+    if not isinstance(value, dict):
+        raise Unfit("the body must be a JSON object")
+    return handler(value)
+
+
+def _check_method(method: str, *allowed: str) -> None:
+    if method not in allowed:
+        raise Refusal(405, f"Only {' and '.join(allowed)} can be used here", _INVALID)
+
+
+async def _read_body(scope: Message, receive: Receive) -> bytes:
+    """All of the body. Raises `Refusal` as soon as it is known to be too long."""
+    told = dict(scope["headers"]).get(b"content-length", b"0")
+    if int(told) > MAX_REQUEST_BYTES:
+        raise _too_long()
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise CallerLeft
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > MAX_REQUEST_BYTES:
+            raise _too_long()
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_long() -> Refusal:
+    return Refusal(
+        413, f"The body has more than {MAX_REQUEST_BYTES} bytes", "request_too_large_error"
+    )
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the caller is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass  # uvicorn waits within `receive` when there is no more of a body
