@@ -62,7 +62,7 @@ def read_noise_schedule(config: JsonConfig, default: Betas) -> NoiseSchedule:
         config.number("beta_start", 0.0, _LARGEST_BETA, default.start),
         config.number("beta_end", 0.0, _LARGEST_BETA, default.end),
     )
-    kept = np.cumprod(1.0 - build_betas(betas, steps))
+    kept: npt.NDArray[np.float64] = np.cumprod(1.0 - build_betas(betas, steps), dtype=np.float64)
     if config.flag("rescale_betas_zero_snr", False):
         kept = build_zero_terminal(kept)
     if kept[-2] <= 0.0:
@@ -81,7 +81,8 @@ def build_betas(betas: Betas, steps: int) -> npt.NDArray[np.float64]:
         case "squaredcos_cap_v2":
             at = (np.arange(steps + 1) / steps + _COSINE_OFFSET) / (1 + _COSINE_OFFSET)
             left = np.cos(at * (math.pi / 2)) ** 2
-            return np.minimum(1.0 - left[1:] / left[:-1], _LARGEST_BETA)
+            added: npt.NDArray[np.float64] = 1.0 - left[1:] / left[:-1]
+            return added.clip(max=_LARGEST_BETA)
         case _:
             assert_never(betas.schedule)
 

@@ -62,6 +62,7 @@ _DENOISER_EXTRAS = (
 _DECODER_EXTRAS = ("latents_mean", "latents_std", "shift_factor")
 _WIDTH_LIMIT = 1 << 16
 _LEVELS_LIMIT = 6
+_SIDE_LIMIT = 1024
 _SCALING_DEFAULT = 0.18215
 
 
@@ -199,7 +200,9 @@ def _read_index(index: JsonConfig) -> str:
 def _names_a_class(value: object) -> bool:
     """Whether an entry of the index is a part: a library and a class, neither of them null."""
     return (
-        isinstance(value, Sequence) and not isinstance(value, str) and any(w is not None for w in value)
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and any(w is not None for w in value)
     )
 
 
@@ -229,10 +232,12 @@ def _read_native(config: JsonConfig) -> Size:
     """`sample_size` is one number, or height and width."""
     value = config.members.get("sample_size")
     if isinstance(value, list) and len(value) == 2:
-        sides = JsonConfig(config.file, {"sample_size height": value[0], "width": value[1]})
-        height = sides.whole("sample_size height", 1, 1024)
-        return Size(sides.whole("width", 1, 1024), height)
-    side = config.whole("sample_size", 1, 1024)
+        sides = JsonConfig(
+            config.file, {f"sample_size[{at}]": side for at, side in enumerate(value)}
+        )
+        height = sides.whole("sample_size[0]", 1, _SIDE_LIMIT)
+        return Size(sides.whole("sample_size[1]", 1, _SIDE_LIMIT), height)
+    side = config.whole("sample_size", 1, _SIDE_LIMIT)
     return Size(side, side)
 
 

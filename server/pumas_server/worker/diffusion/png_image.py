@@ -17,7 +17,8 @@ Pixels = npt.NDArray[np.uint8]
 def build_pixels(decoded: npt.NDArray[np.float32]) -> Pixels:
     """Map `[1, 3, height, width]` from -1..1 to 0..255, what is outside cut off."""
     scaled = np.rint((decoded[0].transpose(1, 2, 0) * 0.5 + 0.5).clip(0.0, 1.0) * 255.0)
-    return scaled.astype(np.uint8)
+    pixels: Pixels = scaled.astype(np.uint8)
+    return pixels
 
 
 def encode_png(pixels: Pixels) -> bytes:

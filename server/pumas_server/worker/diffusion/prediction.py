@@ -45,9 +45,11 @@ def split_prediction(
     """
     match kind:
         case "epsilon":
-            return (sample - np.float32(noise) * output) / np.float32(signal), output
+            clean: Latents = (sample - np.float32(noise) * output) / np.float32(signal)
+            return clean, output
         case "v_prediction":
             clean = np.float32(signal) * sample - np.float32(noise) * output
-            return clean, np.float32(signal) * output + np.float32(noise) * sample
+            epsilon: Latents = np.float32(signal) * output + np.float32(noise) * sample
+            return clean, epsilon
         case _:
             assert_never(kind)

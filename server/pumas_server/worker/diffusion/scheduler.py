@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pumas_server.worker.diffusion.ddim import Ddim, read_ddim
 from pumas_server.worker.diffusion.json_config import JsonConfig
 from pumas_server.worker.diffusion.lcm import Lcm, read_lcm
 
 Scheduler = Ddim | Lcm
 
-_READERS = {"DDIMScheduler": read_ddim, "LCMScheduler": read_lcm}
+_READERS: dict[str, Callable[[JsonConfig], Scheduler]] = {
+    "DDIMScheduler": read_ddim,
+    "LCMScheduler": read_lcm,
+}
 
 
 def read_scheduler(config: JsonConfig) -> Scheduler:
