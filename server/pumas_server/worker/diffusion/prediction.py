@@ -45,8 +45,8 @@ def split_prediction(
     """
     match kind:
         case "epsilon":
-            clean: Latents = (sample - np.float32(noise) * output) / np.float32(signal)
-            return clean, output
+            scaled: Latents = np.float32(1.0 / signal) * (sample - np.float32(noise) * output)
+            return scaled, output
         case "v_prediction":
             clean = np.float32(signal) * sample - np.float32(noise) * output
             epsilon: Latents = np.float32(signal) * output + np.float32(noise) * sample
