@@ -128,8 +128,16 @@ class Source(Closed):
         return PurePosixPath(self.path or "").name
 
     def relative_name(self) -> str:
-        """Where the file lies among those it belongs to: in a repository, its path there."""
-        return self.hugging_face.file if self.hugging_face is not None else self.file_name()
+        """Where the file lies among those that it belongs to: in a repository, its path there.
+
+        Of a URL the last folder is kept: what belongs to a file lies beside it or one above.
+        """
+        if self.hugging_face is not None:
+            return self.hugging_face.file
+        if self.http is not None:
+            folder = _member_of(self.http.url, -2)
+            return f"{folder}/{self.file_name()}" if folder else self.file_name()
+        return self.file_name()
 
     def model_id(self) -> str:
         """The library identifier that the source tells: the hub's repository, else the file."""
@@ -140,6 +148,12 @@ class Source(Closed):
 
 def _name_of(url: str) -> str:
     """A URL's last component, if a file can be called so."""
-    name = unquote(urlsplit(url).path.rpartition("/")[2])
+    return _member_of(url, -1) or UNNAMED
+
+
+def _member_of(url: str, place: int) -> str:
+    """A component of a URL's path, if a file or a folder can be called so; else empty."""
+    members = urlsplit(url).path.split("/")
+    name = unquote(members[place]) if len(members) >= -place else ""
     fits = len(name.encode(errors="replace")) <= NAME_BYTES
-    return name if fits and re.fullmatch(_MEMBER, name) else UNNAMED
+    return name if fits and re.fullmatch(_MEMBER, name) else ""

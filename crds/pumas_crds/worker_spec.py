@@ -41,14 +41,16 @@ class WorkerSpec(Closed):
         """
         # The digest of one file does not tell one folder of files from another.
         alone = self.runtime is Runtime.LLAMA_CPP
-        return _place(self.source, SOURCE_DIR, models, self.sha256 if alone else None)
+        digest = self.sha256 if alone else None
+        return _place(self.source, SOURCE_DIR, models, digest, alone=alone)
 
     def projector_file(self, models: str) -> str | None:
         """Where the projector is, likewise; None when there is none."""
         if self.projector is None:
             return None
         same = _claim(self.projector) is not None and _claim(self.projector) == _claim(self.source)
-        return _place(self.projector, SOURCE_DIR if same else PROJECTOR_DIR, models, None)
+        claimed = SOURCE_DIR if same else PROJECTOR_DIR
+        return _place(self.projector, claimed, models, None, alone=True)
 
 
 def _claim(source: Source) -> str | None:
@@ -56,7 +58,7 @@ def _claim(source: Source) -> str | None:
     return None if claim is None else claim.claim_name
 
 
-def _place(source: Source, claimed: str, models: str, digest: str | None) -> str:
+def _place(source: Source, claimed: str, models: str, digest: str | None, *, alone: bool) -> str:
     if source.path is not None:
         return source.path
     if source.persistent_volume_claim is not None:
@@ -66,4 +68,5 @@ def _place(source: Source, claimed: str, models: str, digest: str | None) -> str
     else:
         told = source.model_dump_json(by_alias=True, exclude_none=True)
         folder = f"source-{sha256(told.encode()).hexdigest()[:32]}"
-    return str(PurePosixPath(models, folder, source.relative_name()))
+    name = source.file_name() if alone else source.relative_name()
+    return str(PurePosixPath(models, folder, name))

@@ -8,7 +8,8 @@ every start of a model waits for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
@@ -16,10 +17,16 @@ from pumas_crds.facts import FileFacts
 from pumas_crds.source import Source
 from pumas_crds.vocabulary import MODELS_DIR, Reason, Runtime, Variable
 from pumas_crds.worker_spec import WorkerSpec
-from pumas_server.worker.model_files import check_files
+from pumas_server.worker.model_files import check_files, check_onnx
 from pumas_server.worker.source_url import source_url
 from pumas_server.worker.verdict import deliver, say
-from pumas_server.worker.weights import check_projector, check_weights, refused, source_name
+from pumas_server.worker.weights import (
+    Refused,
+    check_projector,
+    check_weights,
+    refused,
+    source_name,
+)
 
 
 def main() -> int:
@@ -37,6 +44,8 @@ def _have(spec: WorkerSpec) -> FileFacts:
             if spec.projector is None or projector is None:
                 return facts
             return _have_projector(spec.projector, Path(projector), facts)
+        case Runtime.ONNX_RUNTIME if spec.source.remote:
+            return _have_folder(spec, Path(spec.weights_file(models)))
         case Runtime.ONNX_RUNTIME | Runtime.EXTERNAL:
             return check_files(spec, models, say)
         case _:
@@ -51,19 +60,34 @@ def _have_projector(source: Source, file: Path, facts: FileFacts) -> FileFacts:
     return _have_file(source, file, lambda path: check_projector(source, path, facts))
 
 
-def _have_file(source: Source, file: Path, check: Callable[[Path], FileFacts]) -> FileFacts:
-    """What `check` finds in the file, once it is there. Raises `Refused`."""
-    url = source_url(source, os.environ)
-    if url is None or file.exists():
-        return check(file)
-    # Here and not above: most starts find the file in its place and need no HTTP.
-    from pumas_server.worker.download import NoRoom, download
+def _have_folder(spec: WorkerSpec, file: Path) -> FileFacts:
+    """What an ONNX model is, once all its files are there. Raises `Refused`."""
+    from pumas_server.worker.cached_folder import CachedFolder
+    from pumas_server.worker.onnx_model import find_root, read_through, url_below
+
+    def read() -> FileFacts:
+        root, name = find_root(spec.source, os.environ)
+        folder = Path(str(file).removesuffix(name))
+        files = CachedFolder(folder, url_below(spec.source, os.environ, root), say)
+        return read_through(files, name)
+
+    try:
+        with _fetching(source_name(spec.source)):
+            return check_onnx(spec, file, read, say)
+    except Refused as refusal:
+        if refusal.fault.reason is Reason.DIGEST_MISMATCH:
+            file.unlink(missing_ok=True)  # or no later attempt would fetch another
+        raise
+
+
+@contextmanager
+def _fetching(name: str) -> Iterator[None]:
+    """Whatever fetching `name` comes to, as `Refused`."""
+    from pumas_server.worker.download import NoRoom
     from pumas_server.worker.remote_file import Unreachable
 
-    found: list[FileFacts] = []
-    name = source_name(source)
     try:
-        download(url, file, lambda part: found.append(check(part)), say)
+        yield
     except Unreachable as problem:
         raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be fetched: {problem}") from None
     except NoRoom as problem:
@@ -71,5 +95,18 @@ def _have_file(source: Source, file: Path, check: Callable[[Path], FileFacts]) -
     except OSError as error:
         told = error.strerror or type(error).__name__
         raise refused(Reason.FETCH_FAILED, f"{name} cannot be put into the cache: {told}") from None
+
+
+def _have_file(source: Source, file: Path, check: Callable[[Path], FileFacts]) -> FileFacts:
+    """What `check` finds in the file, once it is there. Raises `Refused`."""
+    url = source_url(source, os.environ)
+    if url is None or file.exists():
+        return check(file)
+    # Here and not above: most starts find the file in its place and need no HTTP.
+    from pumas_server.worker.download import download
+
+    found: list[FileFacts] = []
+    with _fetching(source_name(source)):
+        download(url, file, lambda part: found.append(check(part)), say)
     # Empty when another process put the file there while this one waited for it.
     return found[0] if found else check(file)

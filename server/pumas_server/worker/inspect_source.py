@@ -17,7 +17,7 @@ from pumas_crds.source import Source
 from pumas_crds.vocabulary import MODELS_DIR, PERMANENT_REASONS, Reason, Runtime
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker.header_fault import HeaderFault
-from pumas_server.worker.model_files import check_files
+from pumas_server.worker.model_files import check_files, check_onnx
 from pumas_server.worker.remote_file import Unreachable
 from pumas_server.worker.remote_header import fetch_facts, fetch_projector_facts
 from pumas_server.worker.source_url import source_url
@@ -49,10 +49,22 @@ def _look(spec: WorkerSpec) -> FileFacts:
     match spec.runtime:
         case Runtime.LLAMA_CPP:
             return _look_at_projector(spec, _look_at_weights(spec))
+        case Runtime.ONNX_RUNTIME if spec.source.remote:
+            return check_onnx(spec, None, lambda: _remote(spec), say)
         case Runtime.ONNX_RUNTIME | Runtime.EXTERNAL:
             return check_files(spec, MODELS_DIR, say)
         case _:
             assert_never(spec.runtime)
+
+
+def _remote(spec: WorkerSpec) -> FileFacts:
+    from pumas_server.worker.onnx_model import fetch_remote_facts
+
+    try:
+        return fetch_remote_facts(spec.source, os.environ)
+    except Unreachable as problem:
+        name = source_name(spec.source)
+        raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be fetched: {problem}") from None
 
 
 def _look_at_weights(spec: WorkerSpec) -> FileFacts:

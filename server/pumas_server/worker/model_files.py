@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
 from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import Reason, Runtime
 from pumas_crds.worker_spec import WorkerSpec
-from pumas_server.worker.weights import Say, check_projector, check_weights, refused
+from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.weights import (
+    Say,
+    check_digest,
+    check_mode,
+    check_projector,
+    check_weights,
+    refused,
+    source_name,
+)
 
 
 def check_files(spec: WorkerSpec, models: str, say: Say, *, digest: bool = True) -> FileFacts:
@@ -28,8 +38,43 @@ def check_files(spec: WorkerSpec, models: str, say: Say, *, digest: bool = True)
                 return facts
             return check_projector(spec.projector, Path(projector), facts)
         case Runtime.ONNX_RUNTIME:
-            raise refused(Reason.NOT_IMPLEMENTED, "ONNX")
+            return check_onnx(spec, path, lambda: _read_local(path), say)
         case Runtime.EXTERNAL:
             raise refused(Reason.NOT_IMPLEMENTED, "an external server has no files of ours")
         case _:
             assert_never(spec.runtime)
+
+
+def _read_local(path: Path) -> FileFacts:
+    # Here and not above: a pod of another runtime starts sooner without it.
+    from pumas_server.worker.onnx_model import read_local
+
+    return read_local(path)
+
+
+def check_onnx(
+    spec: WorkerSpec, path: Path | None, read: Callable[[], FileFacts], say: Say
+) -> FileFacts:
+    """Check an ONNX model: what `read` finds, and the digest of the weights at `path`.
+
+    Without a path nothing of it is here, and its digest is checked when it is. Raises `Refused`.
+    """
+    from pumas_server.worker.onnx_model import weights_of
+
+    name = source_name(spec.source)
+    try:
+        facts = read()
+        if spec.sha256 is not None and facts.pipeline is not None:
+            raise refused(
+                Reason.NOT_IMPLEMENTED, "a pipeline is many files, so it has no sha256 to check"
+            )
+        weights = weights_of(path) if path is not None else None
+    except HeaderFault as fault:
+        raise refused(fault.reason, f"{name}: {fault.message}") from None
+    except OSError as error:
+        told = error.strerror or "input/output error"
+        raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be read: {told}") from None
+    if spec.sha256 is not None and weights is not None:
+        facts = check_digest(weights, spec.sha256, facts, say)
+    check_mode(spec, facts)
+    return facts

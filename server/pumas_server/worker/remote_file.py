@@ -26,10 +26,12 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
 class Unreachable(Exception):
     """The server does not give the file; the message says why."""
 
-    def __init__(self, message: str, *, passing: bool) -> None:
+    def __init__(self, message: str, *, passing: bool, absent: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
         """Whether the next attempt may succeed."""
+        self.absent = absent
+        """Whether the server says that it has no such file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def _explained() -> Iterator[None]:
     except urllib.error.HTTPError as error:
         error.close()
         passing = error.code >= 500 or error.code in (408, 425, 429)
-        raise Unreachable(_refusal(error.code), passing=passing) from None
+        absent = error.code in (404, 410)
+        raise Unreachable(_refusal(error.code), passing=passing, absent=absent) from None
     except urllib.error.URLError as error:
         reason = error.reason
         if not isinstance(reason, OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from pumas_crds.source import HUB_HOST, HUB_VARIABLE, Source
 
@@ -20,3 +20,24 @@ def source_url(source: Source, environ: Mapping[str, str]) -> str | None:
         revision, file = quote(at.revision, safe=""), quote(at.file)
         return f"{hub.rstrip('/')}/{at.repo}/resolve/{revision}/{file}"
     return None
+
+
+def source_path(source: Source) -> str | None:
+    """Where a remote source lies on its server or in its repository, without a leading slash."""
+    if source.http is not None:
+        return unquote(urlsplit(source.http.url).path).lstrip("/")
+    return source.hugging_face.file if source.hugging_face is not None else None
+
+
+def neighbour(source: Source, path: str) -> Source:
+    """The source of another file of the same server or repository; `path` as `source_path` has it.
+
+    The query stays: it may hold what gives access.
+    """
+    if source.hugging_face is not None:
+        at = source.hugging_face.model_copy(update={"file": path})
+        return source.model_copy(update={"hugging_face": at})
+    if source.http is not None:
+        url = urlsplit(source.http.url)._replace(path="/" + quote(path)).geturl()
+        return source.model_copy(update={"http": source.http.model_copy(update={"url": url})})
+    raise ValueError("a source that is not remote has no neighbours to fetch")

@@ -63,6 +63,13 @@ def check_weights(spec: WorkerSpec, path: Path, say: Say) -> FileFacts:
     return facts
 
 
+def check_digest(path: Path, expected: str, facts: FileFacts, say: Say) -> FileFacts:
+    """The facts with the digest of the file at `path`. Raises `Refused`."""
+    name = shown_name(path)
+    with _opened(path, name) as file:
+        return _check_digest(file, name, expected, facts, say)
+
+
 def check_projector(source: Source, path: Path, facts: FileFacts) -> FileFacts:
     """The facts of the weights with those of the projector at `path`. Raises `Refused`."""
     name = source_name(source)
@@ -165,7 +172,7 @@ def _read(file: BufferedReader, name: str, meaning: Callable[[GgufHeader, int], 
 def _check_digest(
     file: BufferedReader, name: str, expected: str, facts: FileFacts, say: Say
 ) -> FileFacts:
-    found = _sha256(file, name, facts.size_bytes, say)
+    found = _sha256(file, name, os.fstat(file.fileno()).st_size, say)
     if found != expected:
         raise refused(
             Reason.DIGEST_MISMATCH,

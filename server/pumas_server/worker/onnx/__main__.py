@@ -101,9 +101,14 @@ def _load_encoder(settings: Settings) -> Served:
 
 def _load_image_model(settings: Settings) -> Served:
     from pumas_server.worker.diffusion.image_model import load_image_model
+    from pumas_server.worker.onnx_model import pipeline_root
 
     return load_image_model(
-        settings.file, settings.device, settings.threads, settings.steps, settings.guidance
+        pipeline_root(settings.file),
+        settings.device,
+        settings.threads,
+        settings.steps,
+        settings.guidance,
     )
 
 

@@ -1,0 +1,131 @@
+"""What an ONNX model is, wherever its files lie: one folder of a model, or a pipeline of several.
+
+All of it is read through `Files`: of this machine, of a server for an inspection, or of the cache,
+which fetches what is asked for. So what is inspected, fetched and served is one reading.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from pumas_crds.facts import FileFacts
+from pumas_crds.source import Source
+from pumas_crds.vocabulary import ONNX
+from pumas_server.worker.diffusion.pipeline_folder import GRAPHS, INDEX, read_pipeline_facts
+from pumas_server.worker.header_fault import no_model
+from pumas_server.worker.onnx.facts import read_onnx_facts
+from pumas_server.worker.onnx.files import Files, LocalFiles
+from pumas_server.worker.onnx.folder import CONFIG, candidates, locate
+from pumas_server.worker.onnx.graph import Graph, read_graph
+from pumas_server.worker.remote_file import Unreachable
+from pumas_server.worker.remote_folder import RemoteFolder, UrlOf
+from pumas_server.worker.source_url import neighbour, source_path, source_url
+
+#: Twenty times the largest known one.
+CONFIG_BYTES = 4 << 20
+
+
+def read_local(path: Path) -> FileFacts:
+    """State what the model at `path` is: its folder, or the file that its source names.
+
+    Raises `HeaderFault` and `OSError`.
+    """
+    if path.name == INDEX or (path / INDEX).is_file():
+        return _read_pipeline(LocalFiles(pipeline_root(path)))
+    root, name = locate(path)
+    return _read_model(LocalFiles(root), name)
+
+
+def weights_of(path: Path) -> Path | None:
+    """The file that a digest is of; None of a pipeline, which has no such file."""
+    if path.name == INDEX or (path / INDEX).is_file():
+        return None
+    root, name = locate(path)
+    return root / name
+
+
+def pipeline_root(path: Path) -> Path:
+    """The folder of a pipeline that is named by itself or by its index."""
+    return path.parent if path.name == INDEX else path
+
+
+def fetch_remote_facts(source: Source, environ: Mapping[str, str]) -> FileFacts:
+    """State what a remote model is, and keep nothing. Raises `HeaderFault`, `Unreachable`."""
+    root, name = find_root(source, environ)
+    files = RemoteFolder(url_below(source, environ, root))
+    return _read_pipeline(files) if name == INDEX else _read_model(files, name)
+
+
+def read_through(files: Files, name: str) -> FileFacts:
+    """State what the model is whose weights, or index, are `name` in `files`."""
+    return _read_pipeline(files) if name == INDEX else _read_model(files, name)
+
+
+def find_root(source: Source, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Where a remote model's root is on its server, and what its source names below that.
+
+    The root is the folder that has the model's config. Raises `Unreachable` and `HeaderFault`.
+    """
+    path = source_path(source)
+    if path is None:
+        raise ValueError("a source that is not remote has no root on a server")
+    if PurePosixPath(path).name == INDEX:
+        folder, name = posixpath.split(path)
+        return folder, name
+    for folder, name in candidates(path):
+        url = url_below(source, environ, folder)
+        if RemoteFolder(url).read(CONFIG, CONFIG_BYTES) is not None:
+            return folder, name
+    raise no_model(f"the model's file {CONFIG} is not there")
+
+
+def url_below(source: Source, environ: Mapping[str, str], root: str) -> UrlOf:
+    """The URLs of the files below a root."""
+
+    def url_of(name: str) -> str:
+        url = source_url(neighbour(source, posixpath.join(root, name)), environ)
+        if url is None:
+            raise Unreachable("the source cannot be fetched", passing=False)
+        return url
+
+    return url_of
+
+
+def _read_model(files: Files, name: str) -> FileFacts:
+    return read_onnx_facts(files, name).model_copy(update={"format": ONNX})
+
+
+def _read_pipeline(files: Files) -> FileFacts:
+    facts = read_pipeline_facts(files.read)
+    graphs = [_read_graph(files, name) for name in GRAPHS]
+    most = max((graph for graph, _ in graphs), key=lambda graph: graph.parameters)
+    return facts.model_copy(
+        update={
+            "format": ONNX,
+            "pipeline": facts.architecture,
+            "input_modalities": ("text",),
+            "parameters": sum(graph.parameters for graph, _ in graphs),
+            "quantisation": most.quantisation,
+            "size_bytes": sum(size for _, size in graphs),
+        }
+    )
+
+
+def _read_graph(files: Files, name: str) -> tuple[Graph, int]:
+    """A pipeline's graph, and the bytes of it and of its weights beside it."""
+    opened = files.open(name)
+    if opened is None:
+        raise no_model(f"the file {name} is missing")
+    with opened as reader:
+        size = reader.size
+        graph = read_graph(reader)
+    for location in graph.external:
+        beside = posixpath.join(posixpath.dirname(name), location)
+        opened = files.open(beside)
+        if opened is None:
+            raise no_model(f"the file {beside} is missing")
+        with opened as reader:
+            size += reader.size
+    return graph, size
