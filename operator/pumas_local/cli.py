@@ -78,20 +78,27 @@ def serve(
     prompt: Annotated[
         str | None, typer.Option(help="Stream one completion of this text to the terminal.")
     ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(help="Text; given twice or more, how alike the first is to each other."),
+    ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="With --prompt: exit after that answer.")
+        bool, typer.Option("--once", help="With --prompt or --compare: exit after that answer.")
     ] = False,
 ) -> None:
     """Serve the models of the given manifests on this machine until Ctrl-C."""
+    from pumas_local.cannot_serve import CannotServe
     from pumas_local.manifest_files import ManifestError
-    from pumas_local.serve import CannotServe, ServeOptions
+    from pumas_local.serve import ServeOptions
     from pumas_local.serve import serve as run
 
-    if once and prompt is None:
-        raise typer.BadParameter("--once needs --prompt", param_hint="--once")
-    options = ServeOptions(
-        manifests, host, port, data or default_data_folder(), max_in_flight, prompt, once
-    )
+    texts = compare or []
+    if once and prompt is None and not texts:
+        raise typer.BadParameter("--once needs --prompt or --compare", param_hint="--once")
+    if len(texts) == 1:
+        raise typer.BadParameter("give two texts or more", param_hint="--compare")
+    folder = data or default_data_folder()
+    options = ServeOptions(manifests, host, port, folder, max_in_flight, prompt, texts, once)
     try:
         status = run(options)
     except (ManifestError, CannotServe) as error:

@@ -1,9 +1,11 @@
-"""The first answer of `pumas serve --prompt`: one real streamed operation."""
+"""The operations that `pumas serve` makes itself: a streamed text, and vectors to compare."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Sequence
+from operator import mul
 
 import aiohttp
 
@@ -49,3 +51,29 @@ async def stream_answer(url: str, model: str, profile: str, prompt: str) -> Asyn
                 case "completed":
                     return
     raise NoAnswer("the stream ended without a result")
+
+
+async def ask_similarities(url: str, model: str, profile: str, texts: Sequence[str]) -> list[float]:
+    """The cosine of the first text's vector with each other's. Raises `NoAnswer`."""
+    operation = {
+        "contract_version": CONTRACT_VERSION,
+        "request_id": "pumas-serve:similarities",
+        "model": model,
+        "profile": profile,
+        "input": {"kind": "text_batch", "texts": list(texts)},
+        "output": "embeddings_float32",
+    }
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as client,
+        client.post(url + PATH, json=operation) as answer,
+    ):
+        body = await answer.json()
+        if answer.status != 200:
+            raise NoAnswer(body["error"]["message"])
+    first, *others = body["result"]["vectors"]
+    return [_cosine(first, other) for other in others]
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(map(mul, one, other)) / lengths if lengths else 0.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from pumas_crds.vocabulary import PERMANENT_REASONS, LoadState
+from pumas_local.cannot_serve import CannotServe
 from pumas_local.hangups import hangups
 from pumas_local.manifest_files import Manifests, read_manifests
 from pumas_local.node import Node
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from pumas_local.terminal import Terminal
     from pumas_server.router.app import Router
     from pumas_server.router.catalog import Catalog
-    from pumas_server.router.catalog_row import Row
-
-#: How long a fault that may pass (an engine that ended) is given before `--prompt` gives up.
-PASSING_FAULT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +40,12 @@ class ServeOptions:
     data: Path
     max_in_flight: int
     prompt: str | None = None
+    compare: Sequence[str] = ()
     once: bool = False
 
 
 #: The exit status after a second signal, as a shell says it of an interrupted command.
 _IMPATIENT = 128 + signal.SIGINT
-
-
-class CannotServe(Exception):
-    """One sentence for the terminal: what is wrong and what to do."""
 
 
 def serve(options: ServeOptions) -> int:
@@ -120,10 +113,7 @@ async def _route(
             )
         follow = asyncio.create_task(_follow(router, terminal, began))
         try:
-            if options.prompt is None:
-                await stop.wait()
-                return 0
-            return await _first_answer(options, router, terminal, url, stop)
+            return await _show(options, router, terminal, url, stop)
         finally:
             follow.cancel()
             await asyncio.gather(follow, return_exceptions=True)
@@ -133,6 +123,8 @@ async def _route(
 
 async def _follow(router: Router, terminal: Terminal, began: float) -> None:
     """Tell each change of a model's state, and the table whenever all models have settled."""
+    from pumas_local.settled import is_settled
+
     told: dict[str, object] = {}
     pictured: object = []
     while True:
@@ -143,7 +135,7 @@ async def _follow(router: Router, terminal: Terminal, began: float) -> None:
             if told.get(row.model.metadata.uid) != state:
                 told[row.model.metadata.uid] = state
                 terminal.change(row, monotonic() - began)
-        if all(_settled(row) for row in catalog.rows):
+        if all(is_settled(row) for row in catalog.rows):
             terminal.table(catalog.rows)
 
 
@@ -156,92 +148,30 @@ def _differs_from(pictured: object) -> Callable[[Catalog], bool]:
     return lambda catalog: _picture(catalog) != pictured
 
 
-def _settled(row: Row) -> bool:
-    sleeps = row.model.spec.replicas == 0 and row.facts.mode is not None
-    failed = row.error is not None or row.load_state is LoadState.FAILED
-    return bool(row.targets) or failed or (row.asleep and sleeps)
-
-
-async def _first_answer(
+async def _show(
     options: ServeOptions, router: Router, terminal: Terminal, url: str, stop: asyncio.Event
 ) -> int:
-    """Stream one answer, then go on serving unless `--once`. Non-zero when there is none."""
-    waiting = asyncio.create_task(_wait_for_text_model(router))
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            return 0
-        row = waiting.result()
-        text = await _answer(url, row, options.prompt or "", terminal)
-        line = "completion: " + text.replace("\n", "\\n")
-        if options.once:
-            terminal.commands(url, row)
-            terminal.say(line)
-            return 0
-        terminal.say(line)
-        terminal.commands(url, row)
+    """What was asked to be shown, then serving until told to stop, unless `--once`."""
+    if options.prompt is None and not options.compare:
         await stop.wait()
         return 0
-    finally:
-        for task in (waiting, stopping):
-            task.cancel()
-        await asyncio.gather(waiting, stopping, return_exceptions=True)
+    from pumas_local.demonstration import Demonstration
 
-
-async def _wait_for_text_model(router: Router) -> Row:
-    """The first model that generates text when it is asked. Raises `CannotServe` when none will."""
-    from pumas_local.terminal import when_awake
-
-    def ready(catalog: Catalog) -> list[Row]:
-        return [row for row in catalog.rows if "text_generation" in when_awake(row)]
-
-    def decided(catalog: Catalog) -> bool:
-        return bool(catalog.rows) and (
-            bool(ready(catalog)) or all(_settled(row) for row in catalog.rows)
-        )
-
-    catalog = await router.workers.until(decided)
-    if not ready(catalog) and any(_may_pass(row) for row in catalog.rows):
-        try:
-            async with asyncio.timeout(PASSING_FAULT_SECONDS):
-                catalog = await router.workers.until(lambda c: bool(ready(c)))
-        except TimeoutError:
-            catalog = router.workers.catalog
-    if ready(catalog):
-        return ready(catalog)[0]
-    raise CannotServe(_why_none(catalog))
-
-
-def _may_pass(row: Row) -> bool:
-    return row.error is not None and row.error.reason not in PERMANENT_REASONS
-
-
-def _why_none(catalog: Catalog) -> str:
-    why = [
-        f"{row.alias} cannot serve: {row.error.reason}: {row.error.message}"
-        if row.error is not None
-        else f"{row.alias} does not generate text."
-        for row in catalog.rows
-    ]
-    return " ".join(why) + " Mend the manifest or the file it names, and run the command again."
-
-
-async def _answer(url: str, row: Row, prompt: str, terminal: Terminal) -> str:
-    from pumas_local.first_answer import NoAnswer, stream_answer
-    from pumas_server.telemetry import held_back
-
-    terminal.say(f"{row.alias} goes on from: {prompt}")
-    pieces: list[str] = []
+    showing = asyncio.create_task(
+        Demonstration(router, terminal, url).show(options.prompt, options.compare, options.once)
+    )
+    stopping = asyncio.create_task(stop.wait())
     try:
-        with held_back():
-            async for piece in stream_answer(url, row.alias, row.profile, prompt):
-                pieces.append(piece)
-                terminal.write(piece)
-            terminal.write("\n\n")
-    except NoAnswer as error:
-        raise CannotServe(f"{row.alias} gave no answer: {error}. Run the command again.") from None
-    return "".join(pieces)
+        await asyncio.wait({showing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if showing.done():
+            showing.result()
+            if not options.once:
+                await stop.wait()
+        return 0
+    finally:
+        for task in (showing, stopping):
+            task.cancel()
+        await asyncio.gather(showing, stopping, return_exceptions=True)
 
 
 def _url(host: str, port: int) -> str:

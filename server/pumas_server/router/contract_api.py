@@ -43,6 +43,7 @@ from pumas_server.router.asgi import (
     send_whole,
     watch_caller,
 )
+from pumas_server.router.at_length import LONG_BYTES, at_length
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import Metrics
@@ -116,14 +117,18 @@ class ContractApi:
         record: OperationRecord,
         send: Send,
     ) -> None:
-        operation = parse_operation(body)
+        operation = await at_length(session, len(body), lambda: parse_operation(body))
         record.request_id, record.model = operation.request_id, operation.model
         clips = await self._media.check(session, operation)
         row = self._workers.catalog.select(operation.model, operation.profile)
         record.profile = row.profile
         row, descriptor = await self._resolve(operation, session, row)
         record.capability = descriptor.capability
-        call = build_call(operation, descriptor.capability, row.upstream_model, clips)
+        call = await at_length(
+            session,
+            len(body),
+            lambda: build_call(operation, descriptor.capability, row.upstream_model, clips),
+        )
         kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
         headers = {"Accept": kind}
         async with self._reach.open(session, row, call.path, call.body, headers) as response:
@@ -201,10 +206,8 @@ def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
 
 
 async def _project(call: JsonCall, raw: bytes, session: Session) -> Result:
-    if not call.at_length:
-        return call.project(raw)
-    with session.interruptible():
-        return await asyncio.to_thread(call.project, raw)
+    size = LONG_BYTES if call.at_length else 0
+    return await at_length(session, size, lambda: call.project(raw))
 
 
 async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:

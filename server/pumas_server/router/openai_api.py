@@ -33,6 +33,7 @@ from pumas_server.router.asgi import (
     send_whole,
     watch_caller,
 )
+from pumas_server.router.at_length import at_length
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.forwarded_routes import ROUTES
 from pumas_server.router.metrics import Metrics
@@ -132,7 +133,7 @@ class OpenAiApi:
         send: Send,
     ) -> None:
         content_type = (header(scope, b"content-type") or b"").decode("latin-1")
-        envelope = self._route.read(body, content_type)
+        envelope = await at_length(session, len(body), lambda: self._route.read(body, content_type))
         record.model = envelope.model
         row = self._workers.catalog.select_openai(envelope.model)
         record.profile = row.profile
