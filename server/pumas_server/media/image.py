@@ -1,4 +1,4 @@
-"""One image: of the declared encoding, whole, of a bounded size, and decodable (notes §2.6, 4-7)."""
+"""One image: of the declared encoding, whole, of a bounded size, decodable (notes §2.6)."""
 
 from __future__ import annotations
 

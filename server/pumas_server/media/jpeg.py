@@ -10,7 +10,8 @@ only decoding tells.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from pumas_server.media.rules import Fault, Rule
 from pumas_server.media.stopping import SLICE, Checkpoint
@@ -61,6 +62,8 @@ _REFUSED_FRAMES = {
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 _MARKER_NOT_RESTART = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 
+_FILL = re.compile(rb"\xff+")
+
 _MULTI_PICTURE = b"MPF\0"
 
 
@@ -80,6 +83,12 @@ class _Walk:
     """What was seen so far."""
 
     frame: Jpeg | None = None
+    components: bytes = b""
+    """Their identifiers, as the frame header has them."""
+    scanned: set[int] = field(default_factory=set)
+    """Those of `components` that a scan held."""
+    tables: set[int] = field(default_factory=set)
+    """Huffman tables: class (0: DC, 1: AC) and number, as the file packs them."""
     scans: int = 0
     restarts: bool = False
 
@@ -103,17 +112,17 @@ def read_jpeg(file: bytes | bytearray, checkpoint: Checkpoint) -> Jpeg:
 
 def _read_marker(file: bytes | bytearray, at: int, checkpoint: Checkpoint) -> tuple[int, int]:
     """The marker at `at`, before which any number of fill bytes may stand, and where it ends."""
-    if file[at : at + 1] not in (b"\xff", b""):
-        raise Fault(Rule.JPEG_MARKER, "is a JPEG with bytes that belong to no segment")
+    begin = at
     while at < len(file):
         checkpoint()
-        # What follows the run of 0xFF, or all of a slice of nothing else.
-        rest = file[at : at + SLICE].lstrip(b"\xff")
-        if rest:
-            at += min(SLICE, len(file) - at) - len(rest)
-            return rest[0], at + 1
-        at += SLICE
-    raise Fault(Rule.JPEG_END, "is a JPEG that ends without its end-of-image marker")
+        fill = _FILL.match(file, at, at + SLICE)
+        if fill:
+            at = fill.end()
+        elif at > begin:
+            return file[at], at + 1
+        else:
+            raise Fault(Rule.JPEG_MARKER, "is a JPEG with bytes that belong to no segment")
+    raise _endless()
 
 
 def _check_marker(marker: int) -> None:
@@ -122,7 +131,7 @@ def _check_marker(marker: int) -> None:
         rule, name = refused
         raise Fault(rule, f"is a JPEG that is {name}; baseline and progressive ones are accepted")
     if marker in _RESTARTS:
-        raise Fault(Rule.JPEG_RESTART, "is a JPEG with a restart that it did not announce")
+        raise Fault(Rule.JPEG_RESTART, "is a JPEG with a restart marker where none is due")
     if marker == _DNL:
         raise Fault(Rule.JPEG_LINES, "is a JPEG that tells its height behind its pixels")
     known = marker in _FRAMES or _APP0 <= marker <= _APP15
@@ -152,8 +161,11 @@ def _take(walk: _Walk, marker: int, content: bytes) -> None:
         if walk.frame:
             raise Fault(Rule.JPEG_FRAME_ONCE, "is a JPEG with two frame headers")
         walk.frame = _read_frame(marker, content)
+        walk.components = content[6::3]
     elif marker == _SOS:
         _take_scan(walk, content)
+    elif marker == _DHT:
+        walk.tables.update(_read_tables(content))
     elif marker == _DRI:
         if len(content) != 2:
             raise _malformed(marker, len(content) + 2)
@@ -183,9 +195,43 @@ def _take_scan(walk: _Walk, content: bytes) -> None:
         raise Fault(Rule.JPEG_SCAN_AFTER_FRAME, "is a JPEG with a scan before its frame header")
     if not content or len(content) != 4 + 2 * content[0]:
         raise _malformed(_SOS, len(content) + 2)
+    held = content[1 : 1 + 2 * content[0] : 2]
+    if not held or any(component not in walk.components for component in held):
+        raise Fault(
+            Rule.JPEG_SCAN_COMPONENTS, "is a JPEG with a scan of components that it does not have"
+        )
+    if not walk.tables.issuperset(_needed_tables(walk.frame, content)):
+        # Some decoders fall back on the codes of motion pictures, others read garbage.
+        raise Fault(Rule.JPEG_HUFFMAN, "is a JPEG with a scan whose Huffman table it lacks")
+    walk.scanned.update(held)
     walk.scans += 1
     if walk.scans > SCAN_LIMIT:
         raise Fault(Rule.JPEG_SCAN_COUNT, f"is a JPEG of more than {SCAN_LIMIT} scans")
+
+
+def _read_tables(content: bytes) -> Iterator[int]:
+    """The tables that a DHT segment defines (B.2.4.2)."""
+    at = 0
+    while at < len(content):
+        codes = content[at + 1 : at + 17]
+        end = at + 17 + sum(codes)
+        if len(codes) < 16 or end > len(content):
+            raise _malformed(_DHT, len(content) + 2)
+        yield content[at]
+        at = end
+
+
+def _needed_tables(frame: Jpeg, scan: bytes) -> Iterator[int]:
+    """The tables that the scan of this header decodes with (B.2.3, G.1.2)."""
+    first, refined = scan[-3], scan[-1] >> 4
+    for both in scan[2:-3:2]:
+        direct, alternating = both >> 4, 0x10 | both & 15
+        if not frame.progressive:
+            yield from (direct, alternating)
+        elif first:
+            yield alternating
+        elif not refined:
+            yield direct
 
 
 def _skip_coded_data(
@@ -200,7 +246,11 @@ def _skip_coded_data(
             return found.start()
         # The last byte of a slice may be the first of a marker.
         at += SLICE - 1
-    raise Fault(Rule.JPEG_END, "is a JPEG that ends without its end-of-image marker")
+    raise _endless()
+
+
+def _endless() -> Fault:
+    return Fault(Rule.JPEG_END, "is a JPEG that ends without its end-of-image marker")
 
 
 def _finish(walk: _Walk, behind: int) -> Jpeg:
@@ -208,6 +258,8 @@ def _finish(walk: _Walk, behind: int) -> Jpeg:
         raise Fault(Rule.JPEG_FRAME_PRESENT, "is a JPEG without a frame header")
     if not walk.scans:
         raise Fault(Rule.JPEG_SCAN_PRESENT, "is a JPEG without a scan")
+    if len(walk.scanned) < len(walk.components):
+        raise Fault(Rule.JPEG_SCAN_COMPLETE, "is a JPEG with a component that no scan holds")
     if behind:
         raise Fault(
             Rule.JPEG_END_LAST, f"is a JPEG with {behind} bytes behind its end-of-image marker"

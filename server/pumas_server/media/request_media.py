@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -106,21 +107,20 @@ def gather(operation: Operation) -> Media:
     text that is no base64 by its length.
     """
     media = find_media(operation.input)
-    if media.images:
-        _refuse(_WHOLE, check_bound, Rule.IMAGE_COUNT, bounds.MAX_IMAGES, len(media.images))
-        if isinstance(operation.input, MessagesInput):
-            _refuse(_WHOLE, _check_conversation, operation.input)
-    _refuse(_WHOLE, check_bound, Rule.AUDIO_COUNT, bounds.MAX_CLIPS, len(media.clips))
+    with _placing(_WHOLE):
+        _check_counts(operation.input, media)
     total = 0
-    for placed in media.images:
-        total += _refuse(placed.place, _image_bytes, placed.image.data_base64)
-        maximum = bounds.MAX_TOTAL_IMAGE_BYTES
-        _refuse(_WHOLE, check_bound, Rule.TOTAL_IMAGE_BYTES, maximum, total)
+    for image in media.images:
+        with _placing(image.place):
+            total += _image_bytes(image.image.data_base64)
+        with _placing(_WHOLE):
+            check_bound(Rule.TOTAL_IMAGE_BYTES, bounds.MAX_TOTAL_IMAGE_BYTES, total)
     total = 0
-    for each in media.clips:
-        total += _refuse(each.place, decoded_size, each.clip.data_base64)
-        maximum = bounds.MAX_TOTAL_AUDIO_BYTES
-        _refuse(_WHOLE, check_bound, Rule.TOTAL_AUDIO_BYTES, maximum, total)
+    for clip in media.clips:
+        with _placing(clip.place):
+            total += decoded_size(clip.clip.data_base64)
+        with _placing(_WHOLE):
+            check_bound(Rule.TOTAL_AUDIO_BYTES, bounds.MAX_TOTAL_AUDIO_BYTES, total)
     return media
 
 
@@ -133,8 +133,8 @@ def check(media: Media, stopped: Callable[[], bool]) -> CheckedMedia:
     """
     checkpoint = build_checkpoint(stopped)
     return CheckedMedia(
-        tuple(_refuse(each.place, _checked_image, each, checkpoint) for each in media.images),
-        tuple(_refuse(each.place, _checked_clip, each, checkpoint) for each in media.clips),
+        tuple(_check_image(each, checkpoint) for each in media.images),
+        tuple(_check_clip(each, checkpoint) for each in media.clips),
     )
 
 
@@ -175,19 +175,23 @@ def _walk(source: AnyInput) -> Iterator[tuple[str, Image | Clip]]:
             assert_never(source)
 
 
-def _refuse[**P, R](place: str, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The result of a step; its `Fault` becomes the refusal of `place`, and stays its cause."""
+@contextmanager
+def _placing(place: str) -> Iterator[None]:
+    """Makes of a `Fault` the refusal of what stands at `place`; it stays the refusal's cause."""
     try:
-        return step(*args, **kwargs)
+        yield
     except Fault as fault:
         raise fault.at(place) from fault
 
 
-def _check_conversation(conversation: MessagesInput) -> None:
-    messages = conversation.messages
-    check_bound(Rule.MESSAGE_COUNT, bounds.MAX_IMAGE_MESSAGES, len(messages))
-    parts = sum(len(message.parts()) for message in messages)
-    check_bound(Rule.CONTENT_PARTS, bounds.MAX_CONTENT_PARTS, parts)
+def _check_counts(source: AnyInput, media: Media) -> None:
+    check_bound(Rule.IMAGE_COUNT, bounds.MAX_IMAGES, len(media.images))
+    check_bound(Rule.AUDIO_COUNT, bounds.MAX_CLIPS, len(media.clips))
+    if media.images and isinstance(source, MessagesInput):
+        messages = source.messages
+        check_bound(Rule.MESSAGE_COUNT, bounds.MAX_IMAGE_MESSAGES, len(messages))
+        parts = sum(len(message.parts()) for message in messages)
+        check_bound(Rule.CONTENT_PARTS, bounds.MAX_CONTENT_PARTS, parts)
 
 
 def _image_bytes(text: str) -> int:
@@ -203,17 +207,19 @@ def _image_bytes(text: str) -> int:
     return size
 
 
-def _checked_image(placed: PlacedImage, checkpoint: Checkpoint) -> CheckedImage:
+def _check_image(placed: PlacedImage, checkpoint: Checkpoint) -> CheckedImage:
     encoding, text = placed.image.encoding, placed.image.data_base64
-    check_image(encoding, decode(text, checkpoint), checkpoint)
+    with _placing(placed.place):
+        check_image(encoding, decode(text, checkpoint), checkpoint)
     return CheckedImage(placed.place, f"image/{encoding}", text)
 
 
-def _checked_clip(placed: PlacedClip, checkpoint: Checkpoint) -> CheckedClip:
+def _check_clip(placed: PlacedClip, checkpoint: Checkpoint) -> CheckedClip:
     clip = placed.clip
-    check_size(clip, decoded_size(clip.data_base64))
-    data = decode(clip.data_base64, checkpoint)
-    if clip.encoding == "pcm_f32le":
-        check_samples(data, checkpoint)
+    with _placing(placed.place):
+        check_size(clip, decoded_size(clip.data_base64))
+        data = decode(clip.data_base64, checkpoint)
+        if clip.encoding == "pcm_f32le":
+            check_samples(data, checkpoint)
     header = b2a_base64(build_header(clip), newline=False).decode("ascii")
     return CheckedClip(placed.place, header, clip.data_base64)

@@ -88,6 +88,9 @@ class Rule(StrEnum):
     JPEG_LINES = "jpeg: no DNL"
     JPEG_SCAN_PRESENT = "jpeg: a scan"
     JPEG_SCAN_AFTER_FRAME = "jpeg: scans behind the frame header"
+    JPEG_SCAN_COMPONENTS = "jpeg: scans of the frame's components"
+    JPEG_SCAN_COMPLETE = "jpeg: every component in a scan"
+    JPEG_HUFFMAN = "jpeg: codes of its own"
     JPEG_SCAN_COUNT = "jpeg: bounded number of scans"
     JPEG_SINGLE = "jpeg: one picture"
 
@@ -135,9 +138,7 @@ class Fault(Exception):
         return invalid(sentence)
 
 
-def check_bound(rule: Rule, maximum: int, value: int, *, bound: str | None = None) -> None:
+def check_bound(rule: Rule, maximum: int, value: int) -> None:
     """Raise the `Fault` of a limit when `value` is over `maximum`; names the option's bound."""
     if value > maximum:
-        raise Fault(
-            rule, f"is over {quoted(bound or rule)}: at most {maximum} are allowed, it has {value}"
-        )
+        raise Fault(rule, f"is over {quoted(rule)}: at most {maximum} are allowed, it has {value}")
