@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run models check format test test-deep bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
+.PHONY: help install run models check format test test-deep fuzz bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
 
 # The example that `make run` serves, and what it is asked.
 PORT ?= 8080
@@ -61,6 +61,9 @@ test: install ## all tests: real engine, no GPU, no cluster
 
 test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)
 	@PUMAS_RANDOM=1 PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
+
+fuzz: install ## throw mutated files at the checks of media (SECONDS=600 on each of them)
+	@PYTHONPATH=tests $(BIN)/python tests/fuzz/fuzz_media.py --seconds $(or $(SECONDS),600)
 
 bench: install $(GEMMA) ## measure ours beside the engine alone
 	@failed=0; for rows in serve catalogue wake; do \
