@@ -1,8 +1,8 @@
 """Throws mutated files at each check of media for a while: `make fuzz`.
 
 A finding is any exception but the refusal, an execution that takes longer than `SLOW`, memory over
-`MEMORY`, or a file that is taken and that another decoder sees otherwise. Findings are printed as
-the base64 of what was thrown; the exit status is 1 when there is one.
+`MEMORY`, or a file that is taken and that another decoder sees otherwise. What was thrown is kept
+in `KEPT`; the exit status is 1 when there is a finding.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import warnings
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -43,6 +44,7 @@ SLOW = 3.0
 #: Bytes of address space that checks may add to what the process starts with.
 MEMORY = 512 << 20
 FINDINGS_SHOWN = 5
+KEPT = Path(".cache/fuzz")
 
 Target = Callable[[bytes], None]
 
@@ -78,16 +80,19 @@ class Checker:
         except (ContractError, Fault):
             pass
         except Exception:  # whatever it is, it is a finding
-            self.findings.append(f"{traceback.format_exc()}{_shown(file)}")
+            self.find(traceback.format_exc(limit=-4)[-4000:], file)
         took = time.perf_counter() - begin
         self.executions += 1
         self.slowest = max(self.slowest, took)
         if took > SLOW:
-            self.findings.append(f"took {took:.1f} s\n{_shown(file)}")
+            self.find(f"took {took:.1f} s\n", file)
 
-
-def _shown(file: bytes) -> str:
-    return b64encode(file).decode()
+    def find(self, words: str, file: bytes) -> None:
+        """Note a finding, and keep the file."""
+        kept = KEPT / f"{self.name}-{sha256(file).hexdigest()[:12]}"
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(file)
+        self.findings.append(f"{words}the file is {kept}")
 
 
 def never() -> None:
@@ -132,11 +137,13 @@ def _compare(file: bytes, size: tuple[int, int]) -> None:
 
 
 def throw_pcm(file: bytes) -> None:
+    file = file[: 1 << 20]  # longer ones are the contract's to refuse
     numbers = Random(len(file))
     for encoding in ("pcm_s16le", "pcm_f32le"):
         channels = numbers.choice((1, 2))
         count = max(1, len(file) // (channels * (2 if encoding == "pcm_s16le" else 4)))
-        record = Clip.model_validate(clip(file, encoding, channels=channels, count=count))
+        numbers_of = clip(file, encoding, rate=192_000, channels=channels, count=count)
+        record = Clip.model_validate(numbers_of)
         check_size(record, len(file))
         if encoding == "pcm_f32le":
             check_samples(file, never)
