@@ -11,6 +11,8 @@ from support.media_files import SIGNATURE, chunk, join, segments
 
 Mutation = Callable[[Random, bytes, Sequence[bytes]], bytes]
 
+LONGEST = 8 << 20
+
 _TELLING = (
     b"\xff",
     b"\0",
@@ -133,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (flip, replace, cut, insert, repeat, splice, r
 
 
 def mutate(random: Random, file: bytes, others: Sequence[bytes]) -> bytes:
-    """The file after one to three mutations."""
+    """The file after one to three mutations, never longer than a request may hold it."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
-        file = random.choice(MUTATIONS)(random, file, others) or b"\0"
+        file = random.choice(MUTATIONS)(random, file, others)[:LONGEST] or b"\0"
     return file
