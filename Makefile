@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tiny models check format test test-deep bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
+.PHONY: help install run tiny models check format test test-deep fuzz bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
 
 # The examples that `make run` serves, and what they are asked.
 PORT ?= 8080
