@@ -70,6 +70,9 @@ test: install ## all tests: real engine, no GPU, no cluster
 test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)
 	@PUMAS_RANDOM=1 PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
 
+fuzz: install ## throw mutated files at the checks of media (SECONDS=600 on each of them)
+	@PYTHONPATH=tests $(BIN)/python tests/fuzz/fuzz_media.py --seconds $(or $(SECONDS),600)
+
 bench: install $(EXAMPLES) ## measure ours beside the engine alone
 	@failed=0; for rows in serve catalogue wake; do \
 	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
