@@ -43,6 +43,7 @@ from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_api import OpenAiApi
 from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.openapi import build_openapi
+from pumas_server.router.preflight import Preflight
 from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings
@@ -91,9 +92,9 @@ class Router:
             *(self.workers, reach, self.sessions, self.budget, self.metrics),
             self.activator,
         )
-        self._hot = {OPERATIONS_PATH: ContractApi(*shared, self.media)} | {
-            path: OpenAiApi(path, *shared) for path in ROUTES
-        }
+        self._hot = {
+            OPERATIONS_PATH: ContractApi(*shared, self.media, Preflight(self.upstream))
+        } | {path: OpenAiApi(path, *shared) for path in ROUTES}
         self._catalogue = Catalogue(settings.problem_pages)
         self._problems = ProblemResponses(settings.problem_pages, managed=load_control is not None)
         self._cold = self._build_cold(load_control, records)

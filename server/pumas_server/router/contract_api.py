@@ -48,6 +48,7 @@ from pumas_server.router.catalog_row import Row
 from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.preflight import Preflight
 from pumas_server.router.provider_answers import EVENT_STREAM, JSON, read_whole, require
 from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
@@ -77,7 +78,9 @@ class ContractApi:
         metrics: Metrics,
         activator: Activator,
         media: MediaChecks,
+        preflight: Preflight,
     ) -> None:
+        self._preflight = preflight
         self._activator = activator
         self._media = media
         self._workers = workers
@@ -129,6 +132,7 @@ class ContractApi:
             len(body),
             lambda: build_call(operation, descriptor.capability, row.upstream_model, clips),
         )
+        await self._preflight.check(session, row, operation, descriptor, call)
         kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
         headers = {"Accept": kind}
         async with self._reach.open(session, row, call.path, call.body, headers) as response:

@@ -37,6 +37,11 @@ _READ_AHEAD_BYTES = 65_536
 _WRITE_WHOLE_BYTES = 65_536
 
 
+#: How long the answer to a question without effect may take, and what is read of it.
+ASK_SECONDS = 5.0
+ASK_BYTES = 65_536
+
+
 class ConnectFailed(Exception):
     """No connection to an endpoint could be made; nothing was sent."""
 
@@ -215,6 +220,32 @@ class Upstream:
             if response is not None:
                 response.close()
 
+    async def ask(
+        self, session: Session, target: Target, path: str, body: bytes
+    ) -> tuple[int, bytes] | None:
+        """Status and body of a question that has no effect, so it admits nothing; None if lost.
+
+        Raises `SessionEnded`.
+        """
+        if self._client is None:
+            raise RuntimeError("the upstream client is not open")
+        try:
+            with session.interruptible():
+                async with self._client.request(
+                    "POST",
+                    URL(target.endpoint.url + path, encoded=True),
+                    data=body,
+                    headers=_headers(target, {}),
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
+                ) as response:
+                    body = bytearray()
+                    while len(body) < ASK_BYTES and (chunk := await response.content.readany()):
+                        body += chunk
+                    return response.status, bytes(body)
+        except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError):
+            return None
+
 
 def lost(message: str) -> ContractError:
     """A transport that ended before the answer did."""
@@ -222,9 +253,10 @@ def lost(message: str) -> ContractError:
 
 
 def _headers(target: Target, headers: Mapping[str, str]) -> dict[str, str]:
-    sent = {"Content-Type": "application/json", **headers, "Accept-Encoding": "identity"}
+    # In lower case, as the caller's own are: two spellings would be two headers.
+    sent = {"content-type": "application/json", **headers, "accept-encoding": "identity"}
     if target.endpoint.api_key is not None:
-        sent["Authorization"] = f"Bearer {target.endpoint.api_key}"
+        sent["authorization"] = f"Bearer {target.endpoint.api_key}"
     return sent
 
 

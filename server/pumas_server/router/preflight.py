@@ -1,0 +1,84 @@
+"""Asks an engine of ours whether an input fits, where only its tokenizer can tell.
+
+Tokens over a stated limit are a fault of the request, which is to be told before it is admitted,
+as every other limit is. The question has no effect and makes nothing admitted; it is asked only of
+an engine that states `input_tokens`, and only when a text is so long that it may be over. Without
+an answer the call goes on, and the engine itself decides.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+
+from pumas_server.contract.descriptors import Descriptor
+from pumas_server.contract.errors import invalid
+from pumas_server.contract.inputs import (
+    AnyInput,
+    ContentBatchInput,
+    RerankInput,
+    TextBatchInput,
+    TextInput,
+)
+from pumas_server.contract.parts import TextPart
+from pumas_server.contract.redaction import redact_foreign
+from pumas_server.contract.request import Operation
+from pumas_server.provider.dialect import JsonCall
+from pumas_server.router.catalog_row import Row
+from pumas_server.router.sessions import Session
+from pumas_server.router.upstream import Upstream
+
+#: What an engine answers the question at, below the path of the call itself.
+CHECK = "/check"
+_LIMIT = "input_tokens"
+#: Tokens that stand around a text and have none of its bytes.
+SPECIAL_TOKENS = 8
+
+
+class Preflight:
+    """The questions of one router process."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    async def check(
+        self, session: Session, row: Row, operation: Operation, descriptor: Descriptor, call: object
+    ) -> None:
+        """Raise `ContractError` (invalid_request) for an input that has too many tokens."""
+        limit = next((b.maximum for b in descriptor.option_bounds if b.option == _LIMIT), None)
+        if limit is None or not row.targets or not isinstance(call, JsonCall):
+            return
+        if longest_text(operation.input) + SPECIAL_TOKENS <= limit:
+            return
+        answer = await self._upstream.ask(session, row.targets[0], call.path + CHECK, call.body)
+        if answer is not None and answer[0] == HTTPStatus.BAD_REQUEST:
+            raise invalid(_reason(answer[1], limit))
+
+
+def longest_text(source: AnyInput) -> int:
+    """Bytes of the longest text that becomes one input: as many tokens it may be at the most."""
+    match source:
+        case TextInput(text=text):
+            texts = [text]
+        case TextBatchInput(texts=batch):
+            texts = batch
+        case RerankInput(query=query, documents=documents):
+            texts = [query + document for document in documents]
+        case ContentBatchInput(items=items):
+            texts = [
+                "".join(part.text for part in item.parts if isinstance(part, TextPart))
+                for item in items
+            ]
+        case _:
+            texts = []
+    return max((len(text.encode()) for text in texts), default=0)
+
+
+def _reason(body: bytes, limit: float) -> str:
+    try:
+        message = json.loads(body)["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        message = None
+    if isinstance(message, str):
+        return redact_foreign(message)
+    return f"a text has more than {limit:g} {_LIMIT}"
