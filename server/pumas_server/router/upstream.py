@@ -239,10 +239,10 @@ class Upstream:
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
                 ) as response:
-                    body = bytearray()
-                    while len(body) < ASK_BYTES and (chunk := await response.content.readany()):
-                        body += chunk
-                    return response.status, bytes(body)
+                    found = bytearray()
+                    while len(found) < ASK_BYTES and (chunk := await response.content.readany()):
+                        found += chunk
+                    return response.status, bytes(found)
         except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError):
             return None
 
