@@ -203,6 +203,8 @@ ONNX = "onnx"
 #: How an ONNX graph's file ends, and the folder of a repository that may hold it.
 ONNX_SUFFIX = ".onnx"
 ONNX_FOLDER = "onnx"
+#: The file that names the parts of an image pipeline.
+PIPELINE_INDEX = "model_index.json"
 
 #: Where a container of a serving pod finds the weights cache, the volume of a claim that is its
 #: source or its projector's, its run folder, the engine's key.

@@ -113,7 +113,9 @@ def serve(
 
 @app.command()
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A GGUF file, or an ONNX model's folder.")
+    ],
     task: Annotated[
         Task | None,
         typer.Option(

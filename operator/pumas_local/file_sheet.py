@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pumas_crds.engine_mode import ModeChoice
 from pumas_crds.facts import FileFacts
-from pumas_crds.vocabulary import EngineMode
+from pumas_crds.vocabulary import ONNX, EngineMode
 from pumas_local.inspect_file import FileReport
 from pumas_server.contract.descriptors import Available, Unavailable, UnavailableReason
 
@@ -55,6 +55,8 @@ def _print_pairs(out: Console, pairs: list[tuple[str, str]]) -> None:
 
 def build_pairs(file: FileFacts, choice: ModeChoice | None) -> list[tuple[str, str]]:
     """The facts of a file, labelled, in words for people."""
+    if file.format == ONNX:
+        return _onnx_pairs(file)
     return [
         ("Architecture", file.architecture),
         ("Title", file.name or NOT_STATED),
@@ -69,6 +71,29 @@ def build_pairs(file: FileFacts, choice: ModeChoice | None) -> list[tuple[str, s
         ("Decision family", file.decision or "none"),
         ("Pooling", file.pooling or NOT_STATED),
         ("Causal", "yes" if file.causal else "no (an encoder)"),
+    ]
+
+
+def _onnx_pairs(file: FileFacts) -> list[tuple[str, str]]:
+    """Of all the files of an ONNX model together."""
+    pairs = [
+        ("Format", "ONNX"),
+        ("Pipeline" if file.pipeline else "Architecture", file.architecture or NOT_STATED),
+        ("Size", _size(file.size_bytes)),
+        ("Quantisation", f"{file.quantisation or NOT_STATED} (most weights)"),
+        ("Parameters", f"{file.parameters:,}"),
+        ("Context", f"{file.context_tokens:,} tokens" if file.context_tokens else NOT_STATED),
+        ("Tokenizer", file.tokenizer or NOT_STATED),
+        ("Takes", ", ".join(file.input_modalities or ("text",))),
+    ]
+    if file.pipeline is not None:
+        return pairs
+    width = f"{file.embedding_width:,}" if file.embedding_width else NOT_STATED
+    return [
+        *pairs,
+        ("Embedding width", width),
+        ("Pooling", file.pooling or NOT_STATED),
+        ("Ranking head", "yes (a classifier of one label)" if file.ranking_head else "no"),
     ]
 
 

@@ -17,9 +17,10 @@ from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_crds.facts import Fault, FileFacts
 from pumas_crds.served_model import ServedModelSpec
 from pumas_crds.source import Source
-from pumas_crds.vocabulary import Task
+from pumas_crds.vocabulary import ONNX, ONNX_SUFFIX, PIPELINE_INDEX, Runtime, Task
 from pumas_server.capabilities import Facts, declare
 from pumas_server.contract.descriptors import Descriptor, Modalities
+from pumas_server.worker.model_files import read_onnx
 from pumas_server.worker.runtime import runtime_facts
 from pumas_server.worker.weights import Refused, read_facts, shown_name
 
@@ -41,13 +42,18 @@ class FileReport:
 
 
 def inspect_file(path: Path, task: Task | None) -> FileReport:
-    """Read the header of the file at `path` and conclude; a refusal is in the report."""
+    """Read what the file or folder at `path` says, and conclude; a refusal is in the report."""
     name = shown_name(path)
     try:
-        facts = read_facts(path)
+        facts = read_onnx(path) if is_onnx(path) else read_facts(path)
     except Refused as refused:
         return FileReport(name, None, error=refused.fault)
     return build_report(name, facts, task)
+
+
+def is_onnx(path: Path) -> bool:
+    """Whether it is looked at as an ONNX model: a folder, a graph, or a pipeline's index."""
+    return path.is_dir() or path.name.endswith((ONNX_SUFFIX, PIPELINE_INDEX))
 
 
 def build_report(name: str, file: FileFacts, task: Task | None) -> FileReport:
@@ -65,7 +71,8 @@ def _descriptors(
     name: str, file: FileFacts, task: Task | None, choice: ModeChoice
 ) -> tuple[Descriptor, ...]:
     silent = runtime_facts(None, None, None, file, choice.mode)
-    spec = ServedModelSpec(task=task, source=Source(path=name))
+    runtime = Runtime.ONNX_RUNTIME if file.format == ONNX else Runtime.LLAMA_CPP
+    spec = ServedModelSpec(task=task, runtime=runtime, source=Source(path=name))
     modalities = Modalities(input=silent.input_modalities, output=silent.output_modalities)
     return declare(spec, Facts(ready=True, mode=choice.mode, modalities=modalities))
 

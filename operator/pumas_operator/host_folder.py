@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from pumas_crds.vocabulary import ONNX_FOLDER, ONNX_SUFFIX, Runtime
+from pumas_crds.vocabulary import ONNX_FOLDER, ONNX_SUFFIX, PIPELINE_INDEX, Runtime
 
 ROOT = "/"
 
@@ -20,6 +20,8 @@ def host_folder(path: str, runtime: Runtime) -> str:
     """
     named = PurePosixPath(path)
     if runtime is not Runtime.ONNX_RUNTIME:
+        return str(named.parent)
+    if named.name == PIPELINE_INDEX:
         return str(named.parent)
     if not path.endswith(ONNX_SUFFIX):
         return str(named)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
@@ -17,6 +18,7 @@ from pumas_server.worker.weights import (
     check_projector,
     check_weights,
     refused,
+    shown_name,
     source_name,
 )
 
@@ -52,6 +54,24 @@ def _read_local(path: Path) -> FileFacts:
     return read_local(path)
 
 
+def read_onnx(path: Path) -> FileFacts:
+    """State what the ONNX model at `path` is, without judging it for a task. Raises `Refused`."""
+    with _refusing(shown_name(path)):
+        return _read_local(path)
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """Whatever is wrong with the files of `name`, as `Refused`."""
+    try:
+        yield
+    except HeaderFault as fault:
+        raise refused(fault.reason, f"{name}: {fault.message}") from None
+    except OSError as error:
+        told = error.strerror or "input/output error"
+        raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be read: {told}") from None
+
+
 def check_onnx(
     spec: WorkerSpec, path: Path | None, read: Callable[[], FileFacts], say: Say
 ) -> FileFacts:
@@ -61,19 +81,13 @@ def check_onnx(
     """
     from pumas_server.worker.onnx_model import weights_of
 
-    name = source_name(spec.source)
-    try:
+    with _refusing(source_name(spec.source)):
         facts = read()
-        if spec.sha256 is not None and facts.pipeline is not None:
-            raise refused(
-                Reason.NOT_IMPLEMENTED, "a pipeline is many files, so it has no sha256 to check"
-            )
         weights = weights_of(path) if path is not None else None
-    except HeaderFault as fault:
-        raise refused(fault.reason, f"{name}: {fault.message}") from None
-    except OSError as error:
-        told = error.strerror or "input/output error"
-        raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be read: {told}") from None
+    if spec.sha256 is not None and facts.pipeline is not None:
+        raise refused(
+            Reason.NOT_IMPLEMENTED, "a pipeline is many files, so it has no sha256 to check"
+        )
     if spec.sha256 is not None and weights is not None:
         facts = check_digest(weights, spec.sha256, facts, say)
     check_mode(spec, facts)
