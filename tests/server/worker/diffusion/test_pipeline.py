@@ -68,9 +68,7 @@ def denoise(pipeline: Pipeline, prompt: str = "a cat", size: Size = SIZE, seed: 
 
 
 def with_strength(pipeline: Pipeline, **change: Any) -> Pipeline:
-    return dataclasses.replace(
-        pipeline, strength=dataclasses.replace(pipeline.strength, **change)
-    )
+    return dataclasses.replace(pipeline, strength=dataclasses.replace(pipeline.strength, **change))
 
 
 def test_the_same_request_makes_the_same_bytes(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -170,9 +168,7 @@ def test_steps_and_guidance_are_those_of_the_sampler_unless_asked_for(tmp_path: 
     plain = build_tiny_pipeline(tmp_path / "plain")
     few = build_tiny_pipeline(tmp_path / "few", scheduler=LCM)
     guided = build_tiny_pipeline(tmp_path / "guided", scheduler=LCM, guided=True)
-    three = build_tiny_pipeline(
-        tmp_path / "three", scheduler=LCM | {"original_inference_steps": 3}
-    )
+    three = build_tiny_pipeline(tmp_path / "three", scheduler=LCM | {"original_inference_steps": 3})
     assert load_pipeline(plain).strength == Strength(25, 7.5)
     assert load_pipeline(few).strength == Strength(4, 1.0)
     assert load_pipeline(guided).strength == Strength(4, 8.5)
