@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import pumas_server.worker.diffusion
 from pumas_crds.vocabulary import Reason
-from pumas_server.worker.diffusion.graph_session import open_graph
+from pumas_server.worker.diffusion.graph_session import build_providers, open_graph
 from pumas_server.worker.header_fault import HeaderFault
 
 NAME = "unet/model.onnx"
@@ -44,10 +45,15 @@ def test_a_graph_says_what_it_takes_and_gives(tmp_path: Path) -> None:
 
 def test_a_device_that_is_not_to_be_had_is_not_claimed(tmp_path: Path) -> None:
     write(tmp_path)
-    import onnxruntime
-
     there = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
     assert open_graph(tmp_path, NAME, "cuda", 1).device == ("cuda" if there else "cpu")
+
+
+def test_the_device_comes_first_and_its_convolutions_are_chosen_by_rule() -> None:
+    cuda, cpu = "CUDAExecutionProvider", "CPUExecutionProvider"
+    by_rule = {"cudnn_conv_algo_search": "HEURISTIC"}
+    assert build_providers("cuda", [cuda, cpu]) == [(cuda, by_rule), (cpu, {})]
+    assert build_providers("cuda", [cpu]) == build_providers("cpu", [cuda, cpu]) == [(cpu, {})]
 
 
 def test_weights_beside_the_graph_are_found(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,9 @@ def opened(
     graphs = {
         "text_encoder/model.onnx": text or ToldGraph(TOKENS, ("x", "last_hidden_state")),
         "unet/model.onnx": ToldGraph(unet or denoiser_inputs()),
-        "vae_decoder/model.onnx": ToldGraph(LATENTS if decoder is None else decoder),
+        "vae_decoder/model.onnx": ToldGraph(
+            LATENTS if decoder is None else decoder, name="vae_decoder/model.onnx"
+        ),
     }
     return open_pipeline(folder, graphs.__getitem__, Strength(2, 1.0))
 
@@ -58,6 +58,9 @@ def test_a_graph_for_one_size_allows_no_other(folder: PipelineFolder) -> None:
     wide = opened(folder, unet=denoiser_inputs(sample=(1, 4, 8, None))).folder.sizes
     assert (wide.width, wide.height) == (folder.sizes.width, Sides(32, 32, 32))
     assert wide.check(Size(64, 32)) == Size(64, 32)
+    fixed = {"latent_sample": takes(np.float32, 1, 4, None, 8)}
+    tall = opened(folder, decoder=fixed).folder.sizes
+    assert (tall.width, tall.height) == (Sides(32, 32, 32), folder.sizes.height)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,20 @@ def test_a_graph_for_one_size_allows_no_other(folder: PipelineFolder) -> None:
                 )
             },
             "text_encoder/model.onnx: the input attention_mask is not supported",
+        ),
+        (
+            {
+                "text": ToldGraph(
+                    {"input_ids": takes(np.int32, None, 64)},
+                    ("last_hidden_state",),
+                    "text_encoder/model.onnx",
+                )
+            },
+            "text_encoder/model.onnx: input_ids is not of 77 tokens, as the tokenizer's are",
+        ),
+        (
+            {"decoder": {"latent_sample": takes(np.float32, 1, 4, 4, 8)}},
+            "vae_decoder/model.onnx: latent_sample is fixed to another size than sample_size",
         ),
         ({"decoder": TOKENS | LATENTS}, "vae_decoder/model.onnx: 2 inputs, not one"),
         ({"decoder": {}}, "vae_decoder/model.onnx: 0 inputs, not one"),
