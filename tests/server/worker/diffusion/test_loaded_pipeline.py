@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from pumas_server.worker.diffusion.denoiser_graph import DenoiserGraph
 from pumas_server.worker.diffusion.folder_files import open_folder
-from pumas_server.worker.diffusion.graph import GraphInput
+from pumas_server.worker.diffusion.graph import GraphInput, Tensor
 from pumas_server.worker.diffusion.image_size import Sides, Size
 from pumas_server.worker.diffusion.loaded_pipeline import open_pipeline
 from pumas_server.worker.diffusion.no_image import NoImage
 from pumas_server.worker.diffusion.pipeline import Pipeline, Strength
 from pumas_server.worker.diffusion.pipeline_folder import PipelineFolder, read_pipeline_folder
 from pumas_server.worker.header_fault import HeaderFault
+from support.loaded_images import load_pipeline
 from support.tiny_pipeline import build_tiny_pipeline
 from support.told_graph import ToldGraph, denoiser_inputs, takes
 
@@ -119,6 +125,21 @@ def test_a_graph_that_does_not_fit_is_refused(
 
 
 def test_a_result_of_another_shape_is_no_image(folder: PipelineFolder) -> None:
+    text = ToldGraph(TOKENS, ("last_hidden_state",))
     with pytest.raises(NoImage, match=r"^the text encoder gave the shape \(1, 77\), not"):
-        text = ToldGraph(TOKENS, ("last_hidden_state",))
         opened(folder, text=text).generate("a cat", Size(16, 12), 7)
+
+
+@pytest.mark.parametrize("guidance", [1.0, 5.0])
+def test_a_prediction_of_another_shape_is_no_image(guidance: float, tmp_path: Path) -> None:
+    whole = load_pipeline(build_tiny_pipeline(tmp_path), 2, guidance)
+    told = dataclasses.replace(whole, denoiser=DenoiserGraph(Reversed(denoiser_inputs())))
+    with pytest.raises(NoImage, match=r"^the denoiser gave the shape \(., 77, 16\), not"):
+        told.denoise("a cat", Size(16, 12), 7)
+
+
+class Reversed(ToldGraph):
+    """Answers with its last feed."""
+
+    def run(self, feeds: Mapping[str, Tensor]) -> list[Tensor]:
+        return super().run(dict(reversed(feeds.items())))
