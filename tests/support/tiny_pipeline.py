@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +137,9 @@ def build_tiny_pipeline(
         path.write_text(json.dumps(members, ensure_ascii=False), "utf-8")
     lines = ["#version: 0.2", *(f"{left} {right}" for left, right in build_merges()), ""]
     (folder / "tokenizer/merges.txt").write_text("\n".join(lines), "utf-8")
-    save(text_encoder(not_finite == "text_encoder"), folder / "text_encoder/model.onnx")
-    save(unet(guided, not_finite == "unet", batch, half), folder / "unet/model.onnx")
-    save(vae_decoder(not_finite == "vae_decoder"), folder / "vae_decoder/model.onnx")
+    (folder / "text_encoder/model.onnx").write_bytes(text_encoder(not_finite == "text_encoder"))
+    (folder / "unet/model.onnx").write_bytes(unet(guided, not_finite == "unet", batch, half))
+    (folder / "vae_decoder/model.onnx").write_bytes(vae_decoder(not_finite == "vae_decoder"))
     return folder
 
 
@@ -168,11 +169,6 @@ def build_vocabulary() -> dict[str, int]:
     words = [*characters, *(f"{one}</w>" for one in characters)]
     words += ["".join(pair) for pair in build_merges()]
     return {word: number for number, word in enumerate([*words, BEGIN, END])}
-
-
-def save(model: onnx.ModelProto, path: Path) -> None:
-    onnx.checker.check_model(model, full_check=True)
-    onnx.save(model, path)
 
 
 class _Graph:
@@ -208,7 +204,7 @@ class _Graph:
         name: str,
         inputs: Mapping[str, tuple[int, Sequence[int | str]]],
         outputs: Mapping[str, tuple[int, Sequence[int | str]]],
-    ) -> onnx.ModelProto:
+    ) -> bytes:
         graph = helper.make_graph(
             self.nodes,
             name,
@@ -216,10 +212,14 @@ class _Graph:
             [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in outputs.items()],
             self.weights,
         )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        opset = helper.make_opsetid("", 17)
+        model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
+        onnx.checker.check_model(model, full_check=True)
+        return model.SerializeToString()
 
 
-def text_encoder(not_finite: bool) -> onnx.ModelProto:
+@cache
+def text_encoder(not_finite: bool) -> bytes:
     """Each token sees those before it; the pooled output comes first, which is not the states."""
     graph = _Graph(seed=11)
     words = graph.random(len(build_vocabulary()), WIDTH, deviation=1.0)
@@ -243,7 +243,8 @@ def text_encoder(not_finite: bool) -> onnx.ModelProto:
     )
 
 
-def unet(guided: bool, not_finite: bool, batch: int | str, half: bool) -> onnx.ModelProto:
+@cache
+def unet(guided: bool, not_finite: bool, batch: int | str, half: bool) -> bytes:
     """Convolutions over the latents, moved by the timestep and by attention to the prompt."""
     graph = _Graph(seed=12)
     sample, states = "sample", "encoder_hidden_states"
@@ -284,7 +285,8 @@ def unet(guided: bool, not_finite: bool, batch: int | str, half: bool) -> onnx.M
     return graph.model("unet", inputs, {"out_sample": (kind, shape)})
 
 
-def vae_decoder(not_finite: bool) -> onnx.ModelProto:
+@cache
+def vae_decoder(not_finite: bool) -> bytes:
     """A convolution whose channels become pixels."""
     graph = _Graph(seed=13)
     kernel = graph.random(3 * UPSCALE**2, CHANNELS, 3, 3, deviation=0.02)

@@ -71,21 +71,23 @@ def build_handler(
     pipeline: Pipeline,
     draw_seed: Callable[[], int] = draw_any_seed,
     clock: Callable[[], float] = time.time,
+    turn: threading.Lock | None = None,
 ) -> Handler:
     """The handler of `POST /v1/images/generations`.
 
-    One image is made at a time: what it takes of memory is known for one. The answer reports the
+    One image is made at a time, and `turn` is held for it: what it takes of memory is known for
+    one. The answer reports the
     seed, drawn where none was given. An image that did not come about is an answer too, with null
     in its place and a `problem` that says why; no other image is put there.
     """
-    turn = threading.Lock()
+    one = threading.Lock() if turn is None else turn
 
     def handle(body: dict[str, object]) -> bytes:
         request = read_image_request(body, pipeline.folder.sizes)
         seed = draw_seed() if request.seed is None else request.seed
         answer: dict[str, object] = {"created": int(clock()), "seed": seed}
         try:
-            with turn:
+            with one:
                 png = encode_png(pipeline.generate(request.prompt, request.size, seed))
         except NoImage as problem:
             answer |= {"data": [{"b64_json": None}], "problem": str(problem)}

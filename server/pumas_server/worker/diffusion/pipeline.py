@@ -36,7 +36,8 @@ from pumas_server.worker.diffusion.png_image import Pixels, build_pixels
 from pumas_server.worker.diffusion.prediction import Latents
 from pumas_server.worker.header_fault import HeaderFault
 
-States = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
+States = Floats
 """`[prompts, tokens, width]`, what the text encoder made of prompts."""
 
 
@@ -79,11 +80,10 @@ class Pipeline:
         sampler = self.folder.scheduler
         timesteps = sampler.timesteps(self.strength.steps)
         for at, timestep in enumerate(timesteps):
-            output = _finite(predict(sample, timestep), shape, "the denoiser")
-            sample = sampler.advance(output, sample, timesteps, at, noise)
+            sample = sampler.advance(predict(sample, timestep), sample, timesteps, at, noise)
         return _finite(sample, shape, "the sampler")
 
-    def decode(self, latents: Latents) -> npt.NDArray[np.float32]:
+    def decode(self, latents: Latents) -> Floats:
         """The image as `[1, 3, height, width]` of about -1 to 1."""
         up = self.folder.upscale
         (name,) = self.decoder.inputs
@@ -98,18 +98,24 @@ class Pipeline:
         if width:
             embedding = build_guidance_embedding(guidance, width)
             states = self._encode(prompt)
-            return lambda sample, at: self.denoiser.run(sample, at, states, embedding)
+            return lambda sample, at: self._predict(sample, at, states, embedding)
         if guidance <= 1.0:
             states = self._encode(prompt)
-            return lambda sample, at: self.denoiser.run(sample, at, states, None)
+            return lambda sample, at: self._predict(sample, at, states, None)
         both = np.concatenate([self._encode(""), self._encode(prompt)])
 
         def predict(sample: Latents, at: int) -> Latents:
             doubled = np.concatenate([sample, sample])
-            without, with_prompt = np.split(self.denoiser.run(doubled, at, both, None), 2)
+            without, with_prompt = np.split(self._predict(doubled, at, both, None), 2)
             return combine_predictions(without, with_prompt, guidance)
 
         return predict
+
+    def _predict(
+        self, sample: Latents, timestep: int, states: States, guidance: Floats | None
+    ) -> Latents:
+        output = self.denoiser.run(sample, timestep, states, guidance)
+        return _finite(output, sample.shape, "the denoiser")
 
     def _encode(self, prompt: str) -> States:
         tokens = self.folder.tokenizer.encode(prompt)
@@ -150,9 +156,7 @@ def _default_guidance(folder: PipelineFolder) -> float:
             assert_never(folder.scheduler)
 
 
-def _finite(
-    result: npt.NDArray[np.float32], shape: tuple[int, ...], part: str
-) -> npt.NDArray[np.float32]:
+def _finite(result: Floats, shape: tuple[int, ...], part: str) -> Floats:
     if result.shape != shape:
         raise NoImage(f"{part} gave the shape {result.shape}, not {shape}")
     if not np.isfinite(result).all():
