@@ -319,6 +319,9 @@ def _byte_tokens() -> list[str]:
 
 
 if __name__ == "__main__":
+    from support.tiny_pipeline import build_tiny_pipeline
+
     target = Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
     build_tiny_models(target)
+    build_tiny_pipeline(target / "tiny-pipeline")
