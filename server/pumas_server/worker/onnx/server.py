@@ -18,7 +18,7 @@ import orjson
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.worker.onnx.calls import CallerLeft, Calls
 from pumas_server.worker.onnx.fault import EngineFault
-from pumas_server.worker.onnx.served import Served, Unfit
+from pumas_server.worker.onnx.served import Handler, Served, Unfit
 
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -114,7 +114,7 @@ class EngineServer:
             raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
         body = await _read_body(scope, receive)
         try:
-            return await self._calls.run(partial(_carry_out, handler, body), _left(receive))
+            return await self._calls.run(partial(self._carry_out, handler, body), _left(receive))
         except Unfit as unfit:
             raise Refusal(400, str(unfit), _INVALID) from None
         except EngineFault as fault:
@@ -125,6 +125,17 @@ class EngineServer:
             traceback.print_exception(error, file=sys.stderr)
             told = f"the engine failed: {type(error).__name__}"
             raise Refusal(500, told, "server_error") from None
+
+    def _carry_out(self, handler: Handler, body: bytes) -> bytes:
+        """The whole call, on a thread of its own: reading a body of images takes time, too."""
+        try:
+            value: object = orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise Unfit(f"the body is no JSON: {error.msg}") from None
+        if not isinstance(value, dict):
+            raise Unfit("the body must be a JSON object")
+        # An answer names the model as it was asked for, else by the alias.
+        return handler({"model": self._alias, **value})
 
     def _models(self, served: Served) -> dict[str, object]:
         model = {
@@ -159,16 +170,6 @@ class EngineServer:
             {"id": slot, "n_ctx": served.context_tokens, "is_processing": slot < busy}
             for slot in range(self._calls.slots)
         ]
-
-
-def _carry_out(handler: Callable[[dict[str, object]], bytes], body: bytes) -> bytes:
-    try:
-        value: object = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Unfit(f"the body is no JSON: {error.msg}") from None
-    if not isinstance(value, dict):
-        raise Unfit("the body must be a JSON object")
-    return handler(value)
 
 
 def _check_method(method: str, *allowed: str) -> None:
