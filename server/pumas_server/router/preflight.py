@@ -1,9 +1,10 @@
-"""Asks an engine of ours whether an input fits, where only its tokenizer can tell.
+"""Asks an engine of ours whether an input fits, where only the engine can tell.
 
-Tokens over a stated limit are a fault of the request, which is to be told before it is admitted,
-as every other limit is. The question has no effect and makes nothing admitted; it is asked only of
-an engine that states `input_tokens`, and only when a text is so long that it may be over. Without
-an answer the call goes on, and the engine itself decides.
+Tokens over a stated limit, or an image's size between two that a pipeline makes, are faults of the
+request, to be told before it is admitted, as every other limit is. The question has no effect and
+makes nothing admitted. It is asked only of an engine that states such limits, and only where they
+may be broken: a text longer than they are, an image. Without an answer the call goes on, and the
+engine itself decides.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pumas_server.contract.inputs import (
 from pumas_server.contract.parts import TextPart
 from pumas_server.contract.redaction import redact_foreign
 from pumas_server.contract.request import Operation
+from pumas_server.contract.words import Capability
 from pumas_server.provider.dialect import JsonCall
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.sessions import Session
@@ -44,15 +46,21 @@ class Preflight:
     async def check(
         self, session: Session, row: Row, operation: Operation, descriptor: Descriptor, call: object
     ) -> None:
-        """Raise `ContractError` (invalid_request) for an input that has too many tokens."""
-        limit = next((b.maximum for b in descriptor.option_bounds if b.option == _LIMIT), None)
-        if limit is None or not row.targets or not isinstance(call, JsonCall):
+        """Raise `ContractError` (invalid_request) for an input that the engine would refuse."""
+        if row.external or not row.targets or not isinstance(call, JsonCall):
             return
-        if longest_text(operation.input) + SPECIAL_TOKENS <= limit:
+        if not _may_not_fit(operation, descriptor):
             return
         answer = await self._upstream.ask(session, row.targets[0], call.path + CHECK, call.body)
         if answer is not None and answer[0] == HTTPStatus.BAD_REQUEST:
-            raise invalid(_reason(answer[1], limit))
+            raise invalid(_reason(answer[1]))
+
+
+def _may_not_fit(operation: Operation, descriptor: Descriptor) -> bool:
+    if descriptor.capability is Capability.IMAGE_GENERATION:
+        return True
+    limit = next((b.maximum for b in descriptor.option_bounds if b.option == _LIMIT), None)
+    return limit is not None and longest_text(operation.input) + SPECIAL_TOKENS > limit
 
 
 def longest_text(source: AnyInput) -> int:
@@ -74,11 +82,11 @@ def longest_text(source: AnyInput) -> int:
     return max((len(text.encode()) for text in texts), default=0)
 
 
-def _reason(body: bytes, limit: float) -> str:
+def _reason(body: bytes) -> str:
     try:
         message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):
         message = None
     if isinstance(message, str):
         return redact_foreign(message)
-    return f"a text has more than {limit:g} {_LIMIT}"
+    return "the engine does not take this input"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import assert_never
 
+from pumas_crds.facts import Limit
 from pumas_crds.vocabulary import EngineMode
 from pumas_server.contract.redaction import redact_foreign
 from pumas_server.worker.exchange import Answer, NoAnswer, exchange
@@ -57,12 +59,12 @@ class EngineClient:
             return None
         return sum(member(slot, "is_processing") is True for slot in slots)
 
-    async def warm_up(self, mode: EngineMode) -> None:
-        """Make one small call of the kind the engine is here for.
+    async def warm_up(self, mode: EngineMode, limits: Sequence[Limit] = ()) -> None:
+        """Make one small call of the kind the engine is here for, within its limits.
 
         Without a deadline: a large model on a slow machine may take minutes, and slow is not dead.
         """
-        path, question = _warm_up_call(mode)
+        path, question = _warm_up_call(mode, limits)
         answer = await self._ask("POST", path, question, seconds=None)
         if answer.status != 200:
             raise WarmUpRefused(
@@ -99,7 +101,7 @@ DOT = (
 _JSON = {"Content-Type": "application/json"}
 
 
-def _warm_up_call(mode: EngineMode) -> tuple[str, dict[str, object]]:
+def _warm_up_call(mode: EngineMode, limits: Sequence[Limit] = ()) -> tuple[str, dict[str, object]]:
     match mode:
         case EngineMode.GENERATE:
             return "/v1/completions", {"prompt": "a", "max_tokens": 1}
@@ -111,8 +113,9 @@ def _warm_up_call(mode: EngineMode) -> tuple[str, dict[str, object]]:
             question = {"type": "choice", "instructions": "a", "criteria": {"a": None, "b": None}}
             return "/v1/systemone", {"state": "a", "questions": {"a": question}}
         case EngineMode.GENERATE_IMAGE:
-            # The least that pipelines of every size make; what it shows is thrown away.
-            return "/v1/images/generations", {"prompt": "a", "n": 1}
+            least = {limit.option: limit.minimum for limit in limits}
+            size = {"size": f"{least['width']}x{least['height']}"} if "width" in least else {}
+            return "/v1/images/generations", {"prompt": "a", "n": 1, **size}
         case _:
             assert_never(mode)
 

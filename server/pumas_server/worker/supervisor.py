@@ -180,7 +180,7 @@ class Supervisor:
                 facts = runtime_facts(models, props, slots, file, mode, build)
                 device = process.device or facts.device
                 self._runtime = facts.model_copy(update={"device": device})
-                await self._client.warm_up(mode)
+                await self._client.warm_up(mode, facts.limits or ())
                 if mode is EngineMode.DECIDE and file.projector is not None:
                     await self._try_senses()
                 return None

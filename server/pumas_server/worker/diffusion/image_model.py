@@ -41,6 +41,7 @@ def load_image_model(
     pipeline = open_pipeline(folder, lambda name: open_graph(root, name, device, threads), strength)
     return Served(
         handlers={PATH: build_handler(pipeline)},
+        checks={PATH: build_check(pipeline)},
         input_modalities=("text",),
         output_modalities=("image",),
         device=pipeline.denoiser.graph.device,
@@ -65,6 +66,15 @@ def build_limits(sizes: Sizes) -> tuple[Limit, ...]:
         Limit("height", sizes.height.smallest, sizes.height.largest),
         Limit("seed", 0, SEED_MAX),
     )
+
+
+def build_check(pipeline: Pipeline) -> Callable[[dict[str, object]], None]:
+    """What refuses a body that the handler would refuse."""
+
+    def check(body: dict[str, object]) -> None:
+        read_image_request(body, pipeline.folder.sizes)
+
+    return check
 
 
 def build_handler(

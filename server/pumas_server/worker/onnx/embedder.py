@@ -7,6 +7,7 @@ from pathlib import Path
 from pumas_server.worker.header_fault import no_model
 from pumas_server.worker.onnx.answer import embeddings_answer
 from pumas_server.worker.onnx.embedding_request import (
+    EmbeddingRequest,
     Part,
     TextPart,
     build_limits,
@@ -40,6 +41,7 @@ def load_embedder(root: Path, folder: ModelFolder, device: str, threads: int) ->
     embedder.width = width
     return Served(
         handlers={EMBEDDINGS: embedder.answer},
+        checks={EMBEDDINGS: embedder.check},
         input_modalities=("text",),
         output_modalities=("vector",),
         device=session.device,
@@ -67,10 +69,12 @@ class _Embedder:
         self._norm = norm
         self.width = 0
 
+    def check(self, body: dict[str, object]) -> None:
+        self._tokens.encode(_texts(read_embedding_request(body, self.width)), "input")
+
     def answer(self, body: dict[str, object]) -> bytes:
         request = read_embedding_request(body, self.width)
-        texts = [_text(item, position) for position, item in enumerate(request.inputs)]
-        vectors, count = self.vectors(texts)
+        vectors, count = self.vectors(_texts(request))
         return embeddings_answer(
             body.get("model"), unit(vectors, request.dimensions), count, as_base64=request.base64
         )
@@ -84,6 +88,10 @@ class _Embedder:
     def _finish(self, output: Array, mask: Mask) -> Floats:
         vectors: Floats = output if self._pooling is None else pool(output, mask, self._pooling)
         return vectors if self._norm is None else self._norm(vectors)
+
+
+def _texts(request: EmbeddingRequest) -> list[str]:
+    return [_text(item, position) for position, item in enumerate(request.inputs)]
 
 
 def _text(item: tuple[Part, ...], position: int) -> str:

@@ -28,6 +28,7 @@ def load_reranker(root: Path, folder: ModelFolder, device: str, threads: int) ->
     reranker = _Reranker(tokens, TextEncoder(session, LOGITS, tokens.padding, None))
     return Served(
         handlers={RERANK: reranker.answer},
+        checks={RERANK: reranker.check},
         input_modalities=("text",),
         output_modalities=("json",),
         device=session.device,
@@ -44,6 +45,10 @@ class _Reranker:
     def __init__(self, tokens: TextTokens, encoder: TextEncoder) -> None:
         self._tokens = tokens
         self._encoder = encoder
+
+    def check(self, body: dict[str, object]) -> None:
+        query, documents, _ = _read(body)
+        self._tokens.encode_pairs(query, documents, "documents")
 
     def answer(self, body: dict[str, object]) -> bytes:
         query, documents, best = _read(body)

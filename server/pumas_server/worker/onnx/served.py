@@ -33,6 +33,8 @@ class Served:
 
     handlers: Mapping[str, Handler]
     """What is done with a POST, by path, such as `/v1/embeddings`."""
+    checks: Mapping[str, Callable[[dict[str, object]], None]]
+    """By the same paths: refuses with `Unfit` what the handler would refuse, and does no work."""
     input_modalities: tuple[str, ...]
     output_modalities: tuple[str, ...]
     device: str

@@ -6,6 +6,7 @@ ASGI: an answer is bytes that a thread has made, and nothing between them and th
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import sys
 import traceback
@@ -31,6 +32,8 @@ WORK = {
     "/v1/rerank": "reranking",
     "/v1/images/generations": "image generation",
 }
+#: Behind a path of work: whether a body would be worked on, and no more.
+CHECK = "/check"
 _INVALID = "invalid_request_error"
 
 
@@ -89,6 +92,9 @@ class EngineServer:
         if path in WORK:
             _check_method(method, "POST")
             return await self._work(path, scope, receive)
+        if (asked := path.removesuffix(CHECK)) in WORK and path.endswith(CHECK):
+            _check_method(method, "POST")
+            return await self._check(asked, scope, receive)
         tell = {"/v1/models": self._models, "/props": self._props, "/slots": self._slots}.get(path)
         if tell is None:
             raise Refusal(404, "File Not Found", "not_found_error")
@@ -126,16 +132,22 @@ class EngineServer:
             told = f"the engine failed: {type(error).__name__}"
             raise Refusal(500, told, "server_error") from None
 
+    async def _check(self, path: str, scope: Message, receive: Receive) -> bytes:
+        """Whether a call of `path` with this body would be carried out; it takes no slot."""
+        check = self._loaded().checks.get(path)
+        if check is None:
+            raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
+        body = await _read_body(scope, receive)
+        try:
+            await asyncio.to_thread(lambda: check(_read_object(body)))
+        except Unfit as unfit:
+            raise Refusal(400, str(unfit), _INVALID) from None
+        return b'{"fits":true}'
+
     def _carry_out(self, handler: Handler, body: bytes) -> bytes:
         """The whole call, on a thread of its own: reading a body of images takes time, too."""
-        try:
-            value: object = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            raise Unfit(f"the body is no JSON: {error.msg}") from None
-        if not isinstance(value, dict):
-            raise Unfit("the body must be a JSON object")
         # An answer names the model as it was asked for, else by the alias.
-        return handler({"model": self._alias, **value})
+        return handler({"model": self._alias, **_read_object(body)})
 
     def _models(self, served: Served) -> dict[str, object]:
         model = {
@@ -170,6 +182,16 @@ class EngineServer:
             {"id": slot, "n_ctx": served.context_tokens, "is_processing": slot < busy}
             for slot in range(self._calls.slots)
         ]
+
+
+def _read_object(body: bytes) -> dict[str, object]:
+    try:
+        value: object = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Unfit(f"the body is no JSON: {error.msg}") from None
+    if not isinstance(value, dict):
+        raise Unfit("the body must be a JSON object")
+    return value
 
 
 def _check_method(method: str, *allowed: str) -> None:

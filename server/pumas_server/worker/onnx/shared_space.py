@@ -50,6 +50,7 @@ def load_shared_space(root: Path, folder: ModelFolder, device: str, threads: int
         )
     return Served(
         handlers={EMBEDDINGS: space.answer},
+        checks={EMBEDDINGS: space.check},
         input_modalities=("text", "image"),
         output_modalities=("vector",),
         device=session.device,
@@ -65,6 +66,11 @@ class _SharedSpace:
         self._texts = texts
         self._images = images
         self.width = 0
+
+    def check(self, body: dict[str, object]) -> None:
+        request = read_embedding_request(body, self.width)
+        parts = [part for item in request.inputs for part in item]
+        self._tokens.encode([part.text for part in parts if isinstance(part, TextPart)], "text")
 
     def answer(self, body: dict[str, object]) -> bytes:
         request = read_embedding_request(body, self.width)
