@@ -22,7 +22,7 @@ def pumas_processes() -> list[str]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = " ".join(process.info["cmdline"] or ())
-        if "gemma" in line and ("pumas" in line or "llama" in line) and not in_a_pod(process.pid):
+        if ("gemma" in line or "tiny-" in line) and ("pumas" in line or "llama" in line) and not in_a_pod(process.pid):
             found.append(line)
     return found
 
@@ -40,13 +40,14 @@ def test_readme_commands() -> None:
     # What needs a cluster is run by tests/cluster/test_readme_cluster.py.
     wanted = steps(README.replace(section(README, "On Kubernetes"), ""))
     assert [s.command for s in wanted[:2]] == ["make install", "make run"]
-    with at_terminal("make run") as serving:
+    with at_terminal("make run") as serving, at_terminal("make tiny") as tiny:
         serving.read_until("curl -sN", 150)
+        tiny.read_until("AVAILABLE CAPABILITIES", 150)
         for step in wanted:
             if step.command in NOT_AGAIN:
                 continue
-            if step.command == "make run":
-                output = serving.output
+            if step.command in ("make run", "make tiny"):
+                output = (serving if step.command == "make run" else tiny).output
             else:
                 output = subprocess.run(
                     ["bash", "-c", step.command],
@@ -58,6 +59,7 @@ def test_readme_commands() -> None:
             line = missing(step.shown, output)
             assert line is None, f"`{step.command}` did not print {line!r}; it printed:\n{output}"
         assert serving.interrupt() == 0, serving.output
+        assert tiny.interrupt() == 0, tiny.output
     assert pumas_processes() == []
 
 
