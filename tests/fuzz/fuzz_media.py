@@ -125,15 +125,17 @@ def throw_jpeg(file: bytes) -> None:
 
 
 def _compare(file: bytes, size: tuple[int, int]) -> None:
-    """Another decoder, or another way to the same one, sees the same picture size."""
+    """Another decoder, or another way to the same one, sees a picture of the same size."""
     try:
-        with Image.open(BytesIO(file)) as image:
-            seen = image.size
+        image = Image.open(BytesIO(file))
     except (OSError, SyntaxError, ValueError):
         # It reads chunks that no pixel depends on, and refuses a file for one of them.
         return
-    if seen != size:
-        raise Wrong(f"is {seen} to another decoder, {size} to us")
+    with image:
+        if image.size != size:
+            raise Wrong(f"is {image.size} to another decoder, {size} to us")
+        if image.format == "JPEG":
+            image.load()
 
 
 def throw_pcm(file: bytes) -> None:
