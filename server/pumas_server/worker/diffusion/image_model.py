@@ -23,7 +23,7 @@ from pumas_server.worker.diffusion.loaded_pipeline import open_pipeline
 from pumas_server.worker.diffusion.no_image import NoImage
 from pumas_server.worker.diffusion.pipeline import Pipeline, select_strength
 from pumas_server.worker.diffusion.pipeline_folder import read_pipeline_folder
-from pumas_server.worker.diffusion.png_image import encode_png
+from pumas_server.worker.diffusion.png_image import build_png
 from pumas_server.worker.onnx.served import Handler, Limit, Served
 
 PATH = "/v1/images/generations"
@@ -98,7 +98,7 @@ def build_handler(
         answer: dict[str, object] = {"created": int(clock()), "seed": seed}
         try:
             with one:
-                png = encode_png(pipeline.generate(request.prompt, request.size, seed))
+                png = build_png(pipeline.generate(request.prompt, request.size, seed))
         except NoImage as problem:
             answer |= {"data": [{"b64_json": None}], "problem": str(problem)}
         else:

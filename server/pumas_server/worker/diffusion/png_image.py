@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,16 @@ def build_pixels(decoded: npt.NDArray[np.float32]) -> Pixels:
     return pixels
 
 
-def encode_png(pixels: Pixels) -> bytes:
-    """Encode, without loss, and check: see `check_png`."""
+def encode_pixels(pixels: Pixels) -> bytes:
+    """Encode without loss."""
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "PNG")
-    png = stream.getvalue()
+    return stream.getvalue()
+
+
+def build_png(pixels: Pixels, encode: Callable[[Pixels], bytes] = encode_pixels) -> bytes:
+    """Encode, and check what came of it: raises `NoImage` as `check_png` does."""
+    png = encode(pixels)
     check_png(png, pixels)
     return png
 

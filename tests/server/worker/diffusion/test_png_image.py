@@ -9,7 +9,13 @@ import pytest
 from PIL import Image
 
 from pumas_server.worker.diffusion.no_image import NoImage
-from pumas_server.worker.diffusion.png_image import Pixels, build_pixels, check_png, encode_png
+from pumas_server.worker.diffusion.png_image import (
+    Pixels,
+    build_pixels,
+    build_png,
+    check_png,
+    encode_pixels,
+)
 
 
 def pixels(height: int = 3, width: int = 5) -> Pixels:
@@ -27,14 +33,14 @@ def test_minus_one_to_one_is_black_to_white_and_what_is_outside_is_cut() -> None
 
 def test_the_png_holds_the_very_pixels() -> None:
     image = pixels()
-    with Image.open(io.BytesIO(encode_png(image))) as decoded:
+    with Image.open(io.BytesIO(build_png(image))) as decoded:
         assert (decoded.format, decoded.mode, decoded.size) == ("PNG", "RGB", (5, 3))
         np.testing.assert_array_equal(np.asarray(decoded), image)
 
 
 def test_a_png_that_is_another_or_none_is_found() -> None:
     image = pixels()
-    png = encode_png(image)
+    png = build_png(image)
     check_png(png, image)
     other = image.copy()
     other[0, 0, 0] ^= 1
@@ -51,6 +57,13 @@ def test_a_png_that_is_another_or_none_is_found() -> None:
     ):
         with pytest.raises(NoImage, match="cannot be decoded"):
             check_png(broken, image)
+
+
+def test_a_png_is_checked_before_it_is_given() -> None:
+    with pytest.raises(NoImage, match="cannot be decoded"):
+        build_png(pixels(), lambda image: encode_pixels(image)[:-30])
+    with pytest.raises(NoImage, match="does not hold the image"):
+        build_png(pixels(), lambda image: encode_pixels(255 - image))
 
 
 def test_a_jpeg_is_no_png() -> None:
