@@ -39,10 +39,8 @@ class WorkerSpec(Closed):
         A fetched file has a folder of its own, named by the digest that it must have, else by
         where it comes from: no two files are ever one.
         """
-        # The digest of one file does not tell one folder of files from another.
         alone = self.runtime is Runtime.LLAMA_CPP
-        digest = self.sha256 if alone else None
-        return _place(self.source, SOURCE_DIR, models, digest, alone=alone)
+        return _place(self.source, SOURCE_DIR, models, self.sha256, alone=alone)
 
     def projector_file(self, models: str) -> str | None:
         """Where the projector is, likewise; None when there is none."""
@@ -63,10 +61,11 @@ def _place(source: Source, claimed: str, models: str, digest: str | None, *, alo
         return source.path
     if source.persistent_volume_claim is not None:
         return str(PurePosixPath(claimed, source.persistent_volume_claim.path))
-    if digest is not None:
+    if digest is not None and alone:
         folder = f"sha256-{digest}"
     else:
-        told = source.model_dump_json(by_alias=True, exclude_none=True)
+        # The digest of one file does not tell one folder of files from another.
+        told = source.model_dump_json(by_alias=True, exclude_none=True) + (digest or "")
         folder = f"source-{sha256(told.encode()).hexdigest()[:32]}"
     name = source.file_name() if alone else source.relative_name()
     return str(PurePosixPath(models, folder, name))

@@ -9,6 +9,7 @@ engine is started and no HTTP stack is imported.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -53,7 +54,7 @@ def inspect_file(path: Path, task: Task | None) -> FileReport:
 
 def is_onnx(path: Path) -> bool:
     """Whether it is looked at as an ONNX model: a folder, a graph, or a pipeline's index."""
-    return path.is_dir() or path.name.endswith((ONNX_SUFFIX, PIPELINE_INDEX))
+    return os.path.isdir(path) or path.name.endswith((ONNX_SUFFIX, PIPELINE_INDEX))
 
 
 def build_report(name: str, file: FileFacts, task: Task | None) -> FileReport:

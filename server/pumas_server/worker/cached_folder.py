@@ -25,6 +25,7 @@ class CachedFolder:
         self._url_of = url_of
         self._say = say
         self._local = LocalFiles(root)
+        self._there: set[str] = set()
         self._absent: set[str] = set()
 
     def read(self, name: str, limit: int) -> bytes | None:
@@ -35,18 +36,24 @@ class CachedFolder:
         """See `Files`."""
         return self._local.open(name) if self._have(name) else None
 
+    def forget(self) -> None:
+        """Remove every file that was asked for, so that another attempt fetches them anew."""
+        for name in self._there:
+            (self._root / name).unlink(missing_ok=True)
+        self._there.clear()
+
     def _have(self, name: str) -> bool:
-        if (self._root / name).exists():
-            return True
         if name in self._absent:
             return False
-        try:
-            download(self._url_of(name), self._root / name, _as_it_is, self._say)
-        except Unreachable as problem:
-            if problem.absent:
-                self._absent.add(name)
-                return False
-            raise
+        if not (self._root / name).exists():
+            try:
+                download(self._url_of(name), self._root / name, _as_it_is, self._say)
+            except Unreachable as problem:
+                if problem.absent:
+                    self._absent.add(name)
+                    return False
+                raise
+        self._there.add(name)
         return True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import assert_never
 
@@ -17,6 +17,7 @@ from pumas_crds.facts import FileFacts
 from pumas_crds.source import Source
 from pumas_crds.vocabulary import MODELS_DIR, Reason, Runtime, Variable
 from pumas_crds.worker_spec import WorkerSpec
+from pumas_server.worker.header_fault import HeaderFault
 from pumas_server.worker.model_files import check_files, check_onnx
 from pumas_server.worker.source_url import source_url
 from pumas_server.worker.verdict import deliver, say
@@ -63,21 +64,43 @@ def _have_projector(source: Source, file: Path, facts: FileFacts) -> FileFacts:
 def _have_folder(spec: WorkerSpec, file: Path) -> FileFacts:
     """What an ONNX model is, once all its files are there. Raises `Refused`."""
     from pumas_server.worker.cached_folder import CachedFolder
-    from pumas_server.worker.onnx_model import find_root, read_through, url_below
+    from pumas_server.worker.onnx_model import find_root, read_local, read_through, url_below
+
+    name = source_name(spec.source)
+    whole = file.parent / f".whole-{file.name}"
+    asked: list[CachedFolder] = []
 
     def read() -> FileFacts:
-        root, name = find_root(spec.source, os.environ)
-        folder = Path(str(file).removesuffix(name))
-        files = CachedFolder(folder, url_below(spec.source, os.environ, root), say)
-        return read_through(files, name)
+        if whole.exists():
+            # No server is asked for what is whole. What is no longer is completed below.
+            with suppress(HeaderFault, OSError):
+                return read_local(file)
+        with _fetching(name):
+            root, own = find_root(spec.source, os.environ)
+            folder = Path(str(file).removesuffix(own))
+            files = CachedFolder(folder, url_below(spec.source, os.environ, root), say)
+            asked.append(files)
+            return read_through(files, own)
 
     try:
-        with _fetching(source_name(spec.source)):
-            return check_onnx(spec, file, read, say)
+        facts = check_onnx(spec, file, read, say)
     except Refused as refusal:
+        # What stays is never fetched again, so what is refused does not stay.
         if refusal.fault.reason is Reason.DIGEST_MISMATCH:
-            file.unlink(missing_ok=True)  # or no later attempt would fetch another
+            whole.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
+        if refusal.fault.reason not in _INTERRUPTED and not whole.exists():
+            for files in asked:
+                files.forget()
         raise
+    if asked:
+        with _fetching(name):
+            whole.touch()
+    return facts
+
+
+#: What is there is as it should be, and the next attempt goes on with it.
+_INTERRUPTED = (Reason.SOURCE_UNREACHABLE, Reason.FETCH_FAILED)
 
 
 @contextmanager

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import assert_never
 
 from pumas_crds.facts import FileFacts
-from pumas_crds.vocabulary import Reason, Runtime
+from pumas_crds.vocabulary import PIPELINE_INDEX, Reason, Runtime
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker.header_fault import HeaderFault
 from pumas_server.worker.weights import (
+    Refused,
     Say,
     check_digest,
     check_mode,
@@ -81,14 +82,18 @@ def check_onnx(
     """
     from pumas_server.worker.onnx_model import weights_of
 
+    if spec.sha256 is not None and spec.source.file_name() == PIPELINE_INDEX:
+        raise _no_digest()  # before anything is fetched
     with _refusing(source_name(spec.source)):
         facts = read()
         weights = weights_of(path) if path is not None else None
     if spec.sha256 is not None and facts.pipeline is not None:
-        raise refused(
-            Reason.NOT_IMPLEMENTED, "a pipeline is many files, so it has no sha256 to check"
-        )
+        raise _no_digest()
     if spec.sha256 is not None and weights is not None:
         facts = check_digest(weights, spec.sha256, facts, say)
     check_mode(spec, facts)
     return facts
+
+
+def _no_digest() -> Refused:
+    return refused(Reason.NOT_IMPLEMENTED, "a pipeline is many files, so it has no sha256 to check")

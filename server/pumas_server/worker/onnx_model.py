@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from urllib.parse import quote, unquote
 
 from pumas_crds.facts import FileFacts
 from pumas_crds.source import Source
-from pumas_crds.vocabulary import ONNX
+from pumas_crds.vocabulary import ONNX, ONNX_SUFFIX
 from pumas_server.worker.diffusion.pipeline_folder import GRAPHS, INDEX, read_pipeline_facts
 from pumas_server.worker.header_fault import no_model
 from pumas_server.worker.onnx.facts import read_onnx_facts
@@ -32,18 +33,33 @@ def read_local(path: Path) -> FileFacts:
 
     Raises `HeaderFault` and `OSError`.
     """
-    if path.name == INDEX or (path / INDEX).is_file():
+    path.stat()  # a path that leads nowhere is told as such, not by what would lie beside it
+    if _is_pipeline(path):
         return _read_pipeline(LocalFiles(pipeline_root(path)))
+    if not path.is_dir():
+        _check_name(path.name)
     root, name = locate(path)
     return _read_model(LocalFiles(root), name)
 
 
 def weights_of(path: Path) -> Path | None:
     """The file that a digest is of; None of a pipeline, which has no such file."""
-    if path.name == INDEX or (path / INDEX).is_file():
+    if _is_pipeline(path):
         return None
     root, name = locate(path)
     return root / name
+
+
+def _is_pipeline(path: Path) -> bool:
+    return path.name == INDEX or (path / INDEX).is_file()
+
+
+def _check_name(name: str) -> None:
+    if not name.endswith(ONNX_SUFFIX):
+        raise no_model(
+            f"an ONNX model is named by its folder, by a file whose name ends in {ONNX_SUFFIX},"
+            f" or by its {INDEX}"
+        )
 
 
 def pipeline_root(path: Path) -> Path:
@@ -66,26 +82,31 @@ def read_through(files: Files, name: str) -> FileFacts:
 def find_root(source: Source, environ: Mapping[str, str]) -> tuple[str, str]:
     """Where a remote model's root is on its server, and what its source names below that.
 
-    The root is the folder that has the model's config. Raises `Unreachable` and `HeaderFault`.
+    The root is the folder that has the model's config, quoted as in a URL; the name is not. It is
+    the end of the source's own `relative_name`. Raises `Unreachable` and `HeaderFault`.
     """
     path = source_path(source)
     if path is None:
         raise ValueError("a source that is not remote has no root on a server")
-    if PurePosixPath(path).name == INDEX:
-        folder, name = posixpath.split(path)
-        return folder, name
-    for folder, name in candidates(path):
-        url = url_below(source, environ, folder)
-        if RemoteFolder(url).read(CONFIG, CONFIG_BYTES) is not None:
+    own = source.relative_name()
+    if source.file_name() == INDEX:
+        return posixpath.dirname(path), INDEX
+    _check_name(own)
+    for folder, quoted in candidates(path):
+        name = unquote(quoted)
+        if own != name and not own.endswith(f"/{name}"):
+            continue  # a folder whose name no file system takes
+        files = RemoteFolder(url_below(source, environ, folder))
+        if files.read(CONFIG, CONFIG_BYTES) is not None:
             return folder, name
     raise no_model(f"the model's file {CONFIG} is not there")
 
 
 def url_below(source: Source, environ: Mapping[str, str], root: str) -> UrlOf:
-    """The URLs of the files below a root."""
+    """The URLs of the files below a root, which is quoted as in a URL."""
 
     def url_of(name: str) -> str:
-        url = source_url(neighbour(source, posixpath.join(root, name)), environ)
+        url = source_url(neighbour(source, posixpath.join(root, quote(name))), environ)
         if url is None:
             raise Unreachable("the source cannot be fetched", passing=False)
         return url

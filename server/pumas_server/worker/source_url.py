@@ -23,10 +23,13 @@ def source_url(source: Source, environ: Mapping[str, str]) -> str | None:
 
 
 def source_path(source: Source) -> str | None:
-    """Where a remote source lies on its server or in its repository, without a leading slash."""
+    """Where a remote source lies on its server or in its repository, without a leading slash.
+
+    Quoted as in a URL: a server may tell one quoting from another.
+    """
     if source.http is not None:
-        return unquote(urlsplit(source.http.url).path).lstrip("/")
-    return source.hugging_face.file if source.hugging_face is not None else None
+        return urlsplit(quote(source.http.url, safe=string.punctuation)).path.removeprefix("/")
+    return quote(source.hugging_face.file) if source.hugging_face is not None else None
 
 
 def neighbour(source: Source, path: str) -> Source:
@@ -35,9 +38,9 @@ def neighbour(source: Source, path: str) -> Source:
     The query stays: it may hold what gives access.
     """
     if source.hugging_face is not None:
-        at = source.hugging_face.model_copy(update={"file": path})
+        at = source.hugging_face.model_copy(update={"file": unquote(path)})
         return source.model_copy(update={"hugging_face": at})
     if source.http is not None:
-        url = urlsplit(source.http.url)._replace(path="/" + quote(path)).geturl()
+        url = urlsplit(source.http.url)._replace(path=f"/{path}").geturl()
         return source.model_copy(update={"http": source.http.model_copy(update={"url": url})})
     raise ValueError("a source that is not remote has no neighbours to fetch")
