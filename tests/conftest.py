@@ -19,6 +19,19 @@ def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def onnx_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the folders of the tiny ONNX models, made once in a session."""
+    # Here and not above: what makes them takes a while to import.
+    from support.tiny_onnx import build_tiny_onnx
+    from support.tiny_pipeline import build_tiny_pipeline
+
+    folder = tmp_path_factory.mktemp("onnx-models")
+    build_tiny_onnx(folder)
+    build_tiny_pipeline(folder / "pipeline")
+    return folder
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsOfFiles | None:
     """See `support.groups`."""
