@@ -31,7 +31,7 @@ TEXTS = 64
 THREADS = 2
 ROUNDS = 30
 MIXED = 60
-WORDS = "the a of serving model text river stone quickly walks blue seven window engine".split()
+WORDS = ["the", "a", "of", "serving", "model", "text", "river", "stone", "quickly", "walks", "blue", "seven", "window", "engine"]
 DESCRIPTIVE = ("config.json", "modules.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -49,9 +49,7 @@ def build_model(folder: Path) -> Path:
 def texts(count: int, least: int, most: int, seed: int) -> list[str]:
     """Texts of so many words."""
     chance = random.Random(seed)
-    return [
-        " ".join(chance.choices(WORDS, k=chance.randint(least, most))) for _ in range(count)
-    ]
+    return [" ".join(chance.choices(WORDS, k=chance.randint(least, most))) for _ in range(count)]
 
 
 class Loop:
