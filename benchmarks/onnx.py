@@ -31,7 +31,7 @@ TEXTS = 64
 THREADS = 2
 ROUNDS = 30
 MIXED = 60
-WORDS = ["the", "a", "of", "serving", "model", "text", "river", "stone", "quickly", "walks", "blue", "seven", "window", "engine"]
+WORDS = ("the", "a", "of", "serving", "model", "text", "river", "stone", "quickly", "walks", "blue")
 DESCRIPTIVE = ("config.json", "modules.json", "tokenizer.json", "tokenizer_config.json")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -15,6 +15,7 @@ from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.worker.onnx.fault import EngineFault
 from pumas_server.worker.onnx.served import Handler, Limit, Served, Unfit
 from pumas_server.worker.onnx.server import EngineServer
+from support.eventually import eventually
 
 KEY = {"Authorization": "Bearer the-key"}
 EMBED = "/v1/embeddings"
@@ -205,12 +206,6 @@ class Caller:
         self.sent.append(message)
 
 
-async def settled(look: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not look():
-            await asyncio.sleep(0.001)
-
-
 async def busy(client: httpx.AsyncClient) -> int:
     return sum(slot["is_processing"] for slot in (await client.get("/slots")).json())
 
@@ -221,7 +216,7 @@ async def test_who_leaves_while_waiting_is_not_worked_for() -> None:
     async with asking(app) as client:
         assert await busy(client) == 0
         working = Caller(app, 1)
-        await settled(lambda: gate.calls == [1])
+        await eventually(lambda: gate.calls == [1], "the first call")
         waiting, leaving = Caller(app, 2), Caller(app, 3)
         await asyncio.sleep(0)
         assert await busy(client) == 1
@@ -243,12 +238,11 @@ async def test_work_for_a_caller_who_left_is_still_work() -> None:
     app = engine(gate)
     async with asking(app) as client:
         caller = Caller(app, 1)
-        await settled(lambda: gate.calls == [1])
+        await eventually(lambda: gate.calls == [1], "the first call")
         caller.leave()
         await caller.task
         assert await busy(client) == 1
         gate.open.set()
-        async with asyncio.timeout(20):
-            while await busy(client):
-                await asyncio.sleep(0.001)
+        await eventually(lambda: app.busy == 0, "no work")
+        assert await busy(client) == 0
         assert caller.sent == []
