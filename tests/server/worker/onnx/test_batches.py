@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +28,7 @@ def test_batches(lengths: list[int], limit: int, equal: bool) -> None:
 @given(LENGTHS)
 def test_no_two_neighbours_would_fit_together(lengths: list[int]) -> None:
     batches = select_batches(lengths, 1024)
-    for batch, following in zip(batches, batches[1:], strict=False):
+    for batch, following in pairwise(batches):
         assert (len(batch) + 1) * lengths[following[0]] > 1024
 
 

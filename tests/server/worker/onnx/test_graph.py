@@ -102,6 +102,9 @@ def model_of(nodes: list[Any], initializers: list[Any], **more: Any) -> onnx.Mod
     return helper.make_model(graph, **more)
 
 
+WORDS: Any = [b"a", b"b" * 70_000]
+
+
 def nested() -> onnx.ModelProto:
     """A branch with graphs in it, a function, constants, and tensors stored in every way."""
     constant = helper.make_node(
@@ -123,7 +126,7 @@ def nested() -> onnx.ModelProto:
     tensors = [
         helper.make_tensor("floats", TensorProto.FLOAT, [2, 3], list(range(6))),
         helper.make_tensor("longs", TensorProto.INT64, [4], [1, 2, 3, 1 << 62]),
-        helper.make_tensor("words", TensorProto.STRING, [2], [b"a", b"b" * 70_000]),
+        helper.make_tensor("words", TensorProto.STRING, [2], WORDS),
         helper.make_tensor("empty", TensorProto.FLOAT, [0, 3], []),
         helper.make_tensor("scalar", TensorProto.DOUBLE, [], [1.0]),
         numpy_helper.from_array(np.zeros((300, 300), np.float32), "large"),
@@ -199,12 +202,17 @@ def test_any_bytes(data: bytes) -> None:
 
 
 def external(**entries: str) -> bytes:
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2, 3], data_location=1)
+    tensor = TensorProto(
+        name="w", data_type=TensorProto.FLOAT, dims=[2, 3], data_location=TensorProto.EXTERNAL
+    )
     for key, value in entries.items():
         tensor.external_data.add(key=key, value=value)
-    other = TensorProto(name="v", data_type=TensorProto.INT8, dims=[10], data_location=1)
+    other = TensorProto(
+        name="v", data_type=TensorProto.INT8, dims=[10], data_location=TensorProto.EXTERNAL
+    )
     other.external_data.add(key="location", value="model.onnx_data")
-    return model_of([], [tensor, other]).SerializeToString()
+    stored: bytes = model_of([], [tensor, other]).SerializeToString()
+    return stored
 
 
 def test_data_in_further_files() -> None:

@@ -39,7 +39,7 @@ def echo(body: dict[str, object]) -> bytes:
 
 @asynccontextmanager
 async def asking(app: EngineServer) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
         client.headers.update(KEY)
         yield client
