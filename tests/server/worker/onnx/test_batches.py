@@ -33,6 +33,6 @@ def test_no_two_neighbours_would_fit_together(lengths: list[int]) -> None:
 
 
 def test_examples() -> None:
-    assert select_batches([]) == []
+    assert select_batches([], 20) == []
     assert select_batches([5, 900, 5, 6], 20) == [[0, 2, 3], [1]]
     assert select_batches([5, 900, 5, 6], 20, equal=True) == [[0, 2], [3], [1]]
