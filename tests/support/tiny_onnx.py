@@ -157,7 +157,7 @@ CONFIG: dict[str, Any] = {
     "max_position_embeddings": POSITIONS,
     "task_specific_params": {"prompts": {"query": "never put before a text: "}},
 }
-PREPROCESSOR = {
+PREPROCESSOR: dict[str, Any] = {
     "do_resize": True,
     "size": {"shortest_edge": SIDE},
     "resample": 3,
