@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.provider.envelope import read_envelope
 from pumas_server.provider.remote_media import refuse_remote_media, refuse_trailing_audio
+from support.senses import jpeg, png, text_of, wav
 
 HTTP = "http://10.0.0.1/x.png"
 DATA = "data:image/png;base64,iVBORw0KGgo="
@@ -151,27 +152,78 @@ def test_no_body_makes_it_stumble(body: Any) -> None:
             assert error.code is Code.INVALID_REQUEST
 
 
+@pytest.mark.parametrize("url", [HTTP, "https://far.example/a.wav", "file:///etc/passwd", ":"])
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [("input_audio", "data"), ("input_video", "data"), ("file", "file_data")],
+)
+def test_bytes_that_are_an_address(holder: str, name: str, url: str) -> None:
+    """llama.cpp fetches them like an image's URL."""
+    body = message({"type": holder, holder: {name: url, "format": "wav"}})
+    assert refusal(**body) == (
+        f"request does not match the contract: `{holder}.{name}` needs to be base64;"
+        " nothing is fetched for a request"
+    )
+    for sound in ("UklGRg==", "data:audio/wav;base64,UklGRg=="):
+        refuse_remote_media(members(**message({"type": holder, holder: {name: sound}})))
+
+
+def picture(base64: str, kind: str = "image/png") -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{base64}"}}
+
+
 SOUND = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
 WORD = {"type": "text", "text": "\n"}
+PNG, JPEG = picture(text_of(png())), picture(text_of(jpeg()), "image/jpeg")
 
 
 @pytest.mark.parametrize(
-    ("body", "refused"),
+    ("content", "refused"),
     [
-        ({"input": {"content": [SOUND]}}, True),
-        ({"input": [{"content": [WORD, SOUND]}]}, True),
-        ({"input": [{"content": [WORD]}, {"content": [SOUND]}]}, True),
-        ({"input": [{"content": [SOUND, WORD]}]}, False),
-        ({"input": [{"content": []}, "a", 7, {"content": "a"}, None]}, False),
-        ({"input": "a"}, False),
-        # Chat's template puts words behind it.
-        ({"messages": [{"role": "user", "content": [SOUND]}]}, False),
+        ([SOUND], True),
+        ([WORD, SOUND], True),
+        ([PNG, SOUND], True),
+        ([SOUND, {"type": "text", "text": ""}], True),
+        ([SOUND, {"type": "text"}], True),
+        ([SOUND, None], True),
+        # Whatever it is called, the engine looks at the bytes.
+        ([picture(text_of(wav()))], True),
+        ([picture(text_of(wav()), "audio/wav")], True),
+        ([{"type": "image_url", "image_url": "data:image/png;base64," + text_of(wav())}], True),
+        ([picture("SUQz")], True),
+        ([picture("")], True),
+        ([{"type": "input_video", "input_video": {"data": "AAAA"}}], True),
+        ([SOUND, WORD], False),
+        ([SOUND, PNG], False),
+        ([PNG], False),
+        ([JPEG], False),
+        ([{"type": "image_url", "image_url": PNG["image_url"]["url"]}], False),
+        ([WORD], False),
+        ([{"type": "text", "text": ""}], False),
+        ([], False),
+        ("words", False),
+        (None, False),
     ],
 )
-def test_content_to_embed_does_not_end_with_audio(body: dict[str, Any], refused: bool) -> None:
+@pytest.mark.parametrize(
+    "within",
+    [
+        lambda item: {"input": [item]},
+        lambda item: {"input": item},
+        lambda item: {"input": [{"content": [WORD]}, item, "words"]},
+        lambda item: {"content": [item]},
+        lambda item: {"content": item},
+    ],
+)
+def test_content_to_embed_does_not_end_with_audio(within: Any, content: Any, refused: bool) -> None:
+    body = members(**within({"content": content}))
     if not refused:
-        return refuse_trailing_audio(members(**body))
-    with pytest.raises(ContractError, match="ends with audio") as caught:
-        refuse_trailing_audio(members(**body))
+        return refuse_trailing_audio(body)
+    with pytest.raises(ContractError, match="may end with audio") as caught:
+        refuse_trailing_audio(body)
     assert caught.value.code is Code.INVALID_REQUEST
     return None
+
+
+def test_chats_template_puts_words_behind_audio() -> None:
+    refuse_trailing_audio(members(**message(SOUND)))
