@@ -33,6 +33,12 @@ CLIPS = {
     "audio_seconds": (0, 30),
     "sample_rate": (8000, 192_000),
 }
+DRAWN = {
+    "width": (1, 4_294_967_295),
+    "height": (1, 4_294_967_295),
+    "seed": (0, 4_294_967_295),
+    "input_characters": (1, 4000),
+}
 TEXT = {"max_tokens": (1, 4_294_967_295), "temperature": (0, 2), "top_p": (0, 1)}
 
 
@@ -55,7 +61,7 @@ def bounds_of(name: str, capability: str) -> dict[str, tuple[float, float]]:
         ("omni emb", "multimodal_embedding", IMAGES | CLIPS),
         ("dec", "decision", {}),
         ("dec with eyes", "decision", IMAGES),
-        ("img", "image_generation", {}),
+        ("img", "image_generation", DRAWN),
     ],
 )
 def test_case_83_a_descriptor_names_the_bounds_of_all_that_it_takes(
