@@ -74,7 +74,7 @@ fuzz: install ## throw mutated files at the checks of media (SECONDS=600 on each
 	@PYTHONPATH=tests $(BIN)/python tests/fuzz/fuzz_media.py --seconds $(or $(SECONDS),600)
 
 bench: install $(EXAMPLES) ## measure ours beside the engine alone
-	@failed=0; for rows in serve catalogue wake; do \
+	@failed=0; for rows in serve catalogue wake media onnx; do \
 	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
 	done; exit $$failed
 

@@ -29,24 +29,9 @@ from tokenizers import Tokenizer
 
 TEXTS = 64
 THREADS = 2
-ROUNDS = 30
-MIXED = 60
-WORDS = [
-    "the",
-    "a",
-    "of",
-    "serving",
-    "model",
-    "text",
-    "river",
-    "stone",
-    "quickly",
-    "walks",
-    "blue",
-    "seven",
-    "window",
-    "engine",
-]
+ROUNDS = 15
+MIXED = 24
+WORDS = ("the", "a", "of", "serving", "model", "text", "river", "stone", "quickly", "walks", "blue")
 DESCRIPTIVE = ("config.json", "modules.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -151,7 +136,7 @@ def memory(client: httpx.Client, process: psutil.Process) -> tuple[int, int]:
     before = process.memory_info().rss >> 20
     chance = random.Random(1)
     for number in range(MIXED):
-        most = chance.choice((8, 30, 60))
+        most = chance.choice((8, 20, 60))
         ask(client, texts(chance.randint(1, 128), 2, most, seed=number))
     return before, process.memory_info().rss >> 20
 

@@ -1,6 +1,6 @@
 """Serves the files of a folder inside the cluster, in all the ways that file servers have.
 
-How a file comes stands in the path, so that tests which run side by side don't disturb each other:
+A file may lie in folders. How it comes stands in the path, so that tests which run side by side don't disturb each other:
 
     /plain/NAME             with length, ETag and ranges
     /no-ranges/NAME         always the whole file
@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _send(self, name: str, how: How) -> None:
-        file = FOLDER / Path(name).name
+        file = FOLDER.joinpath(*(part for part in Path(name).parts if part not in ("..", "/")))
         if not file.is_file():
             self._answer(HTTPStatus.NOT_FOUND)
             return

@@ -32,7 +32,22 @@ def test_a_profile_may_say_nothing() -> None:
 
 def test_a_profile_refuses_what_it_does_not_know() -> None:
     assert "spec.nodeName" in refusal(nodeName="node-1")
-    assert "spec.images.onnxruntime" in refusal(images={"onnxruntime": "x"})
+    assert "spec.images.vllm" in refusal(images={"vllm": "x"})
+
+
+def test_each_runtime_may_have_its_image() -> None:
+    images = spec(images={"llama.cpp": "a", "onnxruntime": "b"}).images
+    assert (images.llama_cpp, images.onnx_runtime) == ("a", "b")
+
+
+@pytest.mark.parametrize("setting", [{"steps": 4}, {"guidancePercent": 100}])
+def test_settings_of_one_pipeline_are_no_profiles(setting: dict[str, int]) -> None:
+    assert "settings of a model, not of a profile" in refusal(engine=setting)
+
+
+def test_a_profile_may_hold_settings_of_both_runtimes() -> None:
+    engine = spec(engine={"device": "cuda", "contextTokens": 512, "parallel": 2}).engine
+    assert (engine.device, engine.context_tokens, engine.parallel) == ("cuda", 512, 2)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where a pod finds its weights file."""
+"""Where a pod finds its files."""
 
 from __future__ import annotations
 
@@ -10,22 +10,64 @@ from pumas_crds.worker_spec import WorkerSpec
 HUB = {"huggingFace": {"repo": "o/m", "file": "q4/m.gguf"}}
 
 
-def file(source: dict[str, Any], sha256: str | None = None) -> str:
-    spec = WorkerSpec.model_validate(
-        {"alias": "a", "runtime": Runtime.LLAMA_CPP, "source": source, "sha256": sha256}
+DIGEST = "a5" * 32
+
+
+def spec(source: dict[str, Any], runtime: Runtime = Runtime.LLAMA_CPP, **more: Any) -> WorkerSpec:
+    return WorkerSpec.model_validate(
+        {"alias": "a", "runtime": runtime, "source": source, **more}, by_alias=True, by_name=True
     )
-    return spec.weights_file("/models")
+
+
+def file(source: dict[str, Any], **more: Any) -> str:
+    return spec(source, **more).weights_file("/models")
+
+
+def claim(name: str, path: str) -> dict[str, Any]:
+    return {"persistentVolumeClaim": {"claimName": name, "path": path}}
+
+
+def projector(source: dict[str, Any], of: dict[str, Any], **more: Any) -> str | None:
+    return spec(of, projector=source, **more).projector_file("/models")
 
 
 def test_a_file_that_is_there_is_served_where_it_lies() -> None:
     assert file({"path": "/var/m.gguf"}) == "/var/m.gguf"
-    claim = {"persistentVolumeClaim": {"claimName": "c", "path": "q4/m.gguf"}}
-    assert file(claim) == "/source/q4/m.gguf"
+    assert file(claim("c", "q4/m.gguf")) == "/source/q4/m.gguf"
 
 
-def test_a_fetched_file_lies_where_its_digest_says() -> None:
-    digest = "a5" * 32
-    assert file(HUB, digest) == f"/models/sha256-{digest}/m.gguf"
+def test_a_fetched_file_lies_where_its_digest_says_with_its_path_in_the_repository() -> None:
+    assert file(HUB, sha256=DIGEST) == f"/models/sha256-{DIGEST}/q4/m.gguf"
+    assert file({"http": {"url": "http://h/a/m.gguf"}}, sha256=DIGEST) == (
+        f"/models/sha256-{DIGEST}/m.gguf"
+    )
+
+
+def test_a_folder_of_files_never_lies_by_the_digest_of_one_of_them() -> None:
+    onnx = {"huggingFace": {"repo": "o/m", "file": "onnx/model.onnx"}}
+    other = {"huggingFace": {"repo": "o/n", "file": "onnx/model.onnx"}}
+    places = {file(source, runtime=Runtime.ONNX_RUNTIME, sha256=DIGEST) for source in (onnx, other)}
+    assert len(places) == 2
+    assert all(place.endswith("/onnx/model.onnx") for place in places)
+    assert all(place.startswith("/models/source-") for place in places)
+
+
+def test_without_a_projector_there_is_no_place_of_one() -> None:
+    assert spec(HUB).projector_file("/models") is None
+
+
+def test_a_projector_lies_where_weights_of_that_source_would() -> None:
+    assert projector({"path": "/var/p.gguf"}, HUB) == "/var/p.gguf"
+    fetched = {"huggingFace": {"repo": "o/m", "file": "mmproj/p.gguf"}}
+    assert projector(fetched, HUB) == file(fetched)
+    # The digest is of the weights alone.
+    assert projector(fetched, HUB, sha256=DIGEST) == file(fetched)
+
+
+def test_a_projector_of_another_claim_has_a_folder_of_its_own() -> None:
+    assert projector(claim("c", "p.gguf"), claim("c", "m.gguf")) == "/source/p.gguf"
+    assert projector(claim("d", "p.gguf"), claim("c", "m.gguf")) == "/projector/p.gguf"
+    assert projector(claim("d", "p.gguf"), HUB) == "/projector/p.gguf"
 
 
 def test_without_a_digest_every_source_has_its_own_folder() -> None:
@@ -37,6 +79,6 @@ def test_without_a_digest_every_source_has_its_own_folder() -> None:
     ]
     files = {file(HUB), *map(file, others)}
     assert len(files) == len(others) + 1
-    assert {name.rpartition("/")[2] for name in files} == {"m.gguf"}
+    assert {name.split("/", 3)[3] for name in files} == {"m.gguf", "q4/m.gguf"}
     assert all(name.startswith("/models/source-") for name in files)
     assert file(HUB) == file(HUB)

@@ -22,7 +22,11 @@ def pumas_processes() -> list[str]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = " ".join(process.info["cmdline"] or ())
-        if ("gemma" in line or "tiny-" in line) and ("pumas" in line or "llama" in line) and not in_a_pod(process.pid):
+        if (
+            ("gemma" in line or "tiny-" in line)
+            and ("pumas" in line or "llama" in line)
+            and not in_a_pod(process.pid)
+        ):
             found.append(line)
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumas_crds.vocabulary import Reason
+from pumas_crds.vocabulary import Reason, Runtime
 from pumas_operator.acceptance import build_refusal
 from support.models import external_model, served_model, serving_profile
 
@@ -113,8 +113,76 @@ def test_what_one_machine_does(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_a_runtime_that_is_not_built_is_refused_by_name(local: bool) -> None:
-    spec = served_model(runtime="onnxruntime").spec
-    refusal = build_refusal(spec, serving_profile(), local=local)
+@pytest.mark.parametrize("runtime", [runtime for runtime in Runtime if runtime != "external"])
+def test_every_runtime_is_built(runtime: Runtime, local: bool) -> None:
+    spec = served_model(runtime=runtime.value, source={"path": "/srv/m"}).spec
+    profile = serving_profile(allowedHostPaths=["/srv"])
+    assert build_refusal(spec, profile, local=local) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed", "accepted"),
+    [
+        ("/srv/models/m", ["/srv/models/m"], True),
+        ("/srv/models/m", ["/srv/models"], True),
+        ("/srv/models/m/model.onnx", ["/srv/models/m"], True),
+        # What is mounted is the model's whole folder, and that has to be allowed.
+        ("/srv/models/m/onnx/model.onnx", ["/srv/models/m"], True),
+        ("/srv/models/m/onnx/model.onnx", ["/srv/models/m/onnx"], False),
+        ("/srv/models/m", ["/srv/models/n"], False),
+        # Of the root nothing but the named file is mounted.
+        ("/model.onnx", ["/"], True),
+        ("/model.onnx", ["/srv"], False),
+        ("/onnx/model.onnx", ["/onnx"], True),
+    ],
+)
+def test_a_folder_of_a_node_is_allowed_with_all_that_is_mounted(
+    path: str, allowed: list[str], accepted: bool
+) -> None:
+    spec = served_model(runtime="onnxruntime", source={"path": path}).spec
+    refusal = build_refusal(spec, serving_profile(allowedHostPaths=allowed), local=False)
+    assert (refusal is None) is accepted
+
+
+def test_a_file_directly_below_the_root_is_allowed_by_its_own_path() -> None:
+    spec = served_model(source={"path": "/m.gguf"}).spec
+    profile = serving_profile(allowedHostPaths=["/m.gguf"])
+    assert build_refusal(spec, profile, local=False) is None
+
+
+@pytest.mark.parametrize(
+    ("projector", "words"),
+    [
+        (http("http://far.example/p.gguf"), "The host of projector.http.url is not one"),
+        ({"path": "/etc/p.gguf"}, "projector.path lies below none of allowedHostPaths"),
+        (HUB, "The hub's host is not one"),
+    ],
+)
+def test_a_projector_is_fetched_from_nowhere_else_than_weights(
+    projector: dict[str, Any], words: str
+) -> None:
+    model = served_model(source=CLAIM, projector=projector)
+    profile = serving_profile("p-1", allowedSourceHosts=[])
+    refusal = build_refusal(model.spec, profile, local=False)
+    assert refusal is not None and refusal.reason is Reason.SOURCE_NOT_ALLOWED
+    assert words in refusal.message
+    assert "example" not in refusal.message and "/" not in refusal.message
+    wide = serving_profile(allowedSourceHosts=["*"], allowedHostPaths=["/"])
+    assert build_refusal(model.spec, wide, local=False) is None
+
+
+def test_the_source_is_judged_before_its_projector() -> None:
+    model = served_model(source={"path": "/etc/m"}, projector={"path": "/etc/p"})
+    refusal = build_refusal(model.spec, serving_profile(), local=False)
+    assert refusal is not None and refusal.message.startswith("source.path")
+
+
+def test_one_machine_has_its_projector_as_a_file() -> None:
+    model = served_model(projector=HUB)
+    refusal = build_refusal(model.spec, serving_profile(), local=True)
     assert refusal is not None and refusal.reason is Reason.NOT_IMPLEMENTED
-    assert "onnxruntime" in refusal.message
+    assert refusal.message == (
+        "projector.huggingFace is not implemented in local mode: name a file with projector.path."
+    )
+    model = served_model(projector={"path": "/srv/p.gguf"})
+    assert build_refusal(model.spec, serving_profile(), local=True) is None

@@ -124,6 +124,7 @@ ROWS = [
             Reason.NOT_A_MODEL,
             Reason.TRUNCATED,
             Reason.MISSING_RANKING_HEAD,
+            Reason.PROJECTOR_MISMATCH,
             Reason.TASK_MISMATCH,
         )
     ),

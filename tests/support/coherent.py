@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pumas_server.router.forwarded_routes import ROUTES
 from pumas_server.router.source import ModelRecord
 from support.models import served_model
 from support.routers import external
+from support.senses import png, text_of
 from support.upstream import DONE, HELLO, Conversation, text
 
 #: What `GET /v1/models` of the provider says: one plain model, and a native decision model.
@@ -23,13 +25,23 @@ MODELS: dict[str, Any] = {
             "object": "model",
             "architecture": {"input_modalities": ["text"], "output_modalities": ["decisions"]},
         },
+        {
+            "id": "senses",
+            "object": "model",
+            "architecture": {
+                "input_modalities": ["text", "image", "audio"],
+                "output_modalities": ["text"],
+            },
+        },
     ],
 }
 
 
 async def answer_coherently(talk: Conversation) -> None:
     """The script: by path; OpenAI bodies that are nonsense get an answer nevertheless."""
-    asked = talk.request.json
+    form = talk.request.headers.get("content-type", "").startswith("multipart/")
+    asked = {"stream": b'name="stream"\r\n\r\ntrue' in talk.request.body} if form else {}
+    asked = asked or talk.request.json
     match talk.request.path:
         case "/v1/chat/completions" if asked.get("stream") is True:
             await talk.stream(*HELLO)
@@ -40,9 +52,7 @@ async def answer_coherently(talk: Conversation) -> None:
             await _json(talk, {"choices": [{"index": 0, "message": message}]})
         case "/v1/completions":
             await _json(talk, {"choices": [{"index": 0, "text": "hello"}]})
-        case "/v1/embeddings" if asked.get("stream") is True:
-            await talk.stream(DONE)
-        case "/v1/rerank" if asked.get("stream") is True:
+        case path if asked.get("stream") is True and path in ROUTES:
             await talk.stream(DONE)
         case "/v1/embeddings":
             await _json(talk, {"data": [_vector(i) for i in range(_count(asked.get("input")))]})
@@ -51,6 +61,13 @@ async def answer_coherently(talk: Conversation) -> None:
         case "/v1/systemone":
             answers = {name: _decided(question) for name, question in asked["questions"].items()}
             await _json(talk, {"answers": answers, "usage": {"input_tokens": 3}})
+        case "/v1/images/generations":
+            wanted = str(asked.get("size", "16x12")).split("x")
+            size = [int(side) if side.isdigit() and 0 < int(side) < 100 else 1 for side in wanted]
+            image = {"b64_json": text_of(png(size[0], size[-1]))}
+            await _json(talk, {"created": 1, "data": [image], "seed": asked.get("seed", 7)})
+        case path if path in ROUTES:
+            await _json(talk, {"id": "x", "output": [], "text": "hello", "input_tokens": 3})
         case path:
             await talk.whole(404, json.dumps({"error": {"message": path}}).encode())
 
@@ -93,11 +110,17 @@ def coherent_models(url: str) -> list[ModelRecord]:
     """A model for each capability, and one for each way in which such a model is not there."""
     found = [
         external(url, "judge", None, model="judge"),
+        external(url, "senses", "image-text-to-text", model="senses"),
         external(url, "dup", profile="p1"),
         external(url, "dup", profile="p2"),
         external(url, "org/name"),
     ]
-    tasks = {"llm": "text-generation", "embedder": "feature-extraction", "ranker": "text-ranking"}
+    tasks = {
+        "llm": "text-generation",
+        "embedder": "feature-extraction",
+        "ranker": "text-ranking",
+        "painter": "text-to-image",
+    }
     for alias, task in tasks.items():
         unloaded = served_model(f"unloaded-{alias}", uid=f"unloaded-{alias}", task=task)
         found += [

@@ -15,15 +15,22 @@ from support.cluster import SCRIPTS, Kubectl
 from support.release import namespace
 from support.small_pod import small_deployment
 from support.tiny_models import build_chat
+from support.tiny_onnx import build_embedder
+from support.tiny_pipeline import build_tiny_pipeline
 
 NAMESPACE = "pumas-test-files"
 HOST = f"files.{NAMESPACE}.svc"
 PROGRAM = "file_server.py"
+#: What every map calls its one file: a key may not hold the folders that a name has.
+KEY = "content"
 PORT = 8080
 #: Beside the tiny models: a decoder that generates for long, and what is no model.
 LONG = "tiny-chat-long.gguf"
 NOT_A_MODEL = "not-a-model.gguf"
 EMPTY = "empty.gguf"
+PIPELINE = "tiny-pipeline"
+#: An embedder, its graph in a folder below its configs; and one that lacks its tokenizer.
+ONNX = "tiny-onnx"
 #: Its header holds, and no engine knows the family that it names.
 UNKNOWN_FAMILY = "unknown-family.gguf"
 
@@ -65,22 +72,39 @@ def add_odd_files(folder: Path) -> None:
     (folder / EMPTY).write_bytes(b"")
     unknown = crafted_gguf.gguf_file(crafted_gguf.MODEL, [crafted_gguf.Row()], data=128)
     (folder / UNKNOWN_FAMILY).write_bytes(unknown)
+    build_tiny_pipeline(folder / PIPELINE)
+    _add_onnx(folder)
+
+
+def _add_onnx(folder: Path) -> None:
+    whole, bare = folder / ONNX, folder / f"{ONNX}-bare"
+    build_embedder(whole)
+    build_embedder(bare)
+    (bare / "tokenizer.json").unlink()
 
 
 def run_models_server(folder: Path) -> None:
     """Have the server and its files in the cluster; unchanged, it is left as it is."""
     program = SCRIPTS / PROGRAM
-    files = [program, *sorted(folder.iterdir())]
-    version = hashlib.sha256(b"".join(f.name.encode() + f.read_bytes() for f in files)).hexdigest()
+    files = {PROGRAM: program} | {
+        file.relative_to(folder).as_posix(): file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+    told = b"".join(name.encode() + file.read_bytes() for name, file in files.items())
+    version = hashlib.sha256(told).hexdigest()
     kubectl = Kubectl(NAMESPACE)
     Kubectl().apply(namespace(NAMESPACE))
-    for file in files:
+    for name, file in files.items():
         # On the server's side: `apply` would keep a copy of the file in an annotation, which is too large.
         kubectl(
             *("apply", "--server-side", "--force-conflicts", "--filename", "-"),
-            stdin=json.dumps(_config_map(file)),
+            stdin=json.dumps(_config_map(name, file)),
         )
-    projected = [{"configMap": {"name": _map_name(file)}} for file in files]
+    projected = [
+        {"configMap": {"name": _map_name(name), "items": [{"key": KEY, "path": name}]}}
+        for name in files
+    ]
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -101,15 +125,15 @@ def run_models_server(folder: Path) -> None:
     kubectl("rollout", "status", "deployment/files", "--timeout=90s")
 
 
-def _config_map(file: Path) -> dict[str, Any]:
+def _config_map(name: str, file: Path) -> dict[str, Any]:
     content = base64.b64encode(file.read_bytes()).decode()
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": _map_name(file)},
-        "binaryData": {file.name: content},
+        "metadata": {"name": _map_name(name)},
+        "binaryData": {KEY: content},
     }
 
 
-def _map_name(file: Path) -> str:
-    return file.name.replace("_", "-").lower()
+def _map_name(name: str) -> str:
+    return name.replace("_", "-").replace("/", ".").lower()

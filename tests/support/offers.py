@@ -1,4 +1,4 @@
-"""Descriptors of models of every sort: as declared, and as releases with more adapters will."""
+"""Descriptors of models of every sort: as declared, and with something gone or more of it there."""
 
 from __future__ import annotations
 
@@ -56,38 +56,39 @@ def gone(descriptors: Descriptors, capability: str) -> Descriptors:
     )
 
 
-#: Models as this release declares them.
+VECTOR_OMNI = Modalities(input=("text", "image", "audio"), output=("vector",))
+SEEING_JSON = Modalities(input=("text", "image"), output=("json",))
+PICTURES = Modalities(input=("text",), output=("image",))
+
+#: Models as they are declared.
 DECLARED: dict[str, Descriptors] = {
     "llm": model(mode="generate", modalities=TEXT, ready=True, context_tokens=4096),
     "vlm": model(mode="generate", modalities=VISION, ready=True),
     "omni": model(mode="generate", modalities=OMNI, ready=True),
     "cold": model(Task.TEXT_GENERATION),
     "cold vlm": model(Task.IMAGE_TEXT_TO_TEXT),
+    "vlm without a projector": model(Task.IMAGE_TEXT_TO_TEXT, modalities=TEXT, ready=True),
     "untold": model(),
     "emb": model(mode="embed", modalities=VECTOR, ready=True, embedding_width=8),
     "emb without a width": model(mode="embed", modalities=VECTOR, ready=True),
     "cold emb": model(Task.FEATURE_EXTRACTION),
+    "mme": model(mode="embed", modalities=VECTOR_VISION, ready=True),
+    "omni emb": model(mode="embed", modalities=VECTOR_OMNI, ready=True),
     "rr": model(mode="rerank", modalities=JSON, ready=True),
     "dec": model(mode="decide", modalities=JSON, ready=True),
+    "dec with eyes": model(mode="decide", modalities=SEEING_JSON, ready=True),
     "cold dec": model(mode="decide"),
-    "img": model(Task.TEXT_TO_IMAGE, modalities=TEXT, ready=True),
+    "img": model(mode="generate-image", modalities=PICTURES, ready=True),
+    "cold img": model(Task.TEXT_TO_IMAGE),
     "nothing": model(Task.FILL_MASK, modalities=TEXT, ready=True),
 }
-#: And as a release with every adapter will, or with something gone.
+#: And with something gone, or as a release with an adapter for transcription will.
 MODELS: dict[str, Descriptors] = {
     **DECLARED,
     "chat only": gone(DECLARED["llm"], "text_generation"),
-    "sees": able(DECLARED["vlm"], chat_generation="text image", image_to_text="text image"),
-    "hears": able(DECLARED["omni"], chat_generation="text image audio", image_to_text="text image"),
-    "mme": able(
-        model(mode="embed", modalities=VECTOR_VISION, ready=True),
-        multimodal_embedding="text image",
-    ),
-    "paints": able(DECLARED["img"], image_generation="text"),
-    "dec with eyes": able(DECLARED["dec"], decision="text image"),
+    "sees not now": gone(DECLARED["vlm"], "image_to_text"),
     "transcribes": able(
         model(Task.AUTOMATIC_SPEECH_RECOGNITION, modalities=OMNI, ready=True),
         audio_transcription="audio",
     ),
 }
-MODELS["sees not now"] = gone(MODELS["sees"], "image_to_text")

@@ -56,7 +56,7 @@ def build_bounds(
             found[limit.option] = OptionBound(**limit.model_dump())
     if "image" in takes:
         found |= {bound.option: bound for bound in IMAGE_BOUNDS}
-    if "audio" in takes and not row.fixed_bounds:
+    if "audio" in takes:
         found |= {bound.option: bound for bound in AUDIO_BOUNDS}
     return tuple(found.values())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pumas_server.contract.bounds import TRANSCRIPTION_TOKENS
+from pumas_server.contract.bounds import PROMPT_CHARACTERS, TRANSCRIPTION_TOKENS, U32_MAX
 from pumas_server.contract.descriptors import OptionBound, UnavailableReason
 from pumas_server.contract.words import Capability, Format, OptionsKind, Output, SemanticTask
 
@@ -37,7 +37,7 @@ class Row:
     missing: UnavailableReason = UnavailableReason.UNSUPPORTED_ADAPTER
     """Why it is unavailable while `adapter` is False."""
     fixed_bounds: tuple[OptionBound, ...] = ()
-    """Bounds that no model and no runtime changes."""
+    """Bounds that hold where the runtime states none of its own (`measures`)."""
     requires: tuple[str, ...] = ()
     """Modalities without which it is nothing: a model that lacks one is not ready for it."""
     measures: tuple[str, ...] = ()
@@ -97,6 +97,12 @@ ROWS: tuple[Row, ...] = (
         produces=("image",),
         options=OptionsKind.IMAGE_GENERATION,
         adapter=True,
+        fixed_bounds=(
+            OptionBound(option="width", minimum=1, maximum=U32_MAX),
+            OptionBound(option="height", minimum=1, maximum=U32_MAX),
+            OptionBound(option="seed", minimum=0, maximum=U32_MAX),
+            OptionBound(option="input_characters", minimum=1, maximum=PROMPT_CHARACTERS),
+        ),
         measures=("width", "height", "seed", "input_characters"),
     ),
     Row(

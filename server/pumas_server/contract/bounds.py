@@ -28,6 +28,9 @@ AUDIO_SECONDS_MAX = 30
 #: Transcription generates up to this many tokens; no other number can be asked for.
 TRANSCRIPTION_TOKENS = 512
 
+#: Characters of a text that an image is made from.
+PROMPT_CHARACTERS = 4000
+
 #: Images of one request: how many, and how large before and after base64. 8 MiB are 11,184,812
 #: characters.
 MAX_IMAGES = 4

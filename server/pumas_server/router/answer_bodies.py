@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, RootModel
 
+from pumas_server.contract.bounds import U32_MAX
 from pumas_server.contract.errors import Code, Outcome
 from pumas_server.contract.results import FinishReason
 from pumas_server.contract.words import Capability
@@ -31,6 +32,14 @@ class EmbeddingsMember(BaseModel):
 
     kind: Literal["embeddings"]
     vectors: Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]
+
+
+class ImageMember(BaseModel):
+    """One image, and the number that makes it again."""
+
+    kind: Literal["image"]
+    png_base64: Annotated[str, Field(min_length=1)]
+    seed: Annotated[int, Field(ge=0, le=U32_MAX)]
 
 
 class RelevanceMember(BaseModel):
@@ -87,7 +96,7 @@ class OperationResult(BaseModel):
 
     contract_version: Literal[1]
     request_id: str
-    result: TextMember | EmbeddingsMember | RelevanceScoresMember | DecisionsMember
+    result: TextMember | EmbeddingsMember | ImageMember | RelevanceScoresMember | DecisionsMember
 
 
 class ErrorMember(BaseModel):

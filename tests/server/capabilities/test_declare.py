@@ -25,11 +25,15 @@ VISION = Modalities(input=("text", "image"), output=("text",))
 OMNI = Modalities(input=("text", "image", "audio"), output=("text",))
 VECTOR = Modalities(input=("text",), output=("vector",))
 VECTOR_VISION = Modalities(input=("text", "image"), output=("vector",))
+VECTOR_HEARING = Modalities(input=("text", "audio"), output=("vector",))
+HEARING = Modalities(input=("text", "audio"), output=("text",))
 JSON = Modalities(input=("text",), output=("json",))
+PICTURES = Modalities(input=("text",), output=("image",))
 SILENT = Modalities()
 
 GENERATE, EMBED = EngineMode.GENERATE, EngineMode.EMBED
 RERANK, DECIDE = EngineMode.RERANK, EngineMode.DECIDE
+DRAW = EngineMode.GENERATE_IMAGE
 
 LETTERS = {
     "available": "A",
@@ -70,13 +74,15 @@ def test_models_that_say_the_same_have_the_same_descriptors() -> None:
 
 # In order: chat, text, embedding, image; the two audio; image to text, multimodal; decision, rerank.
 TEXT_ALL = "AAMMQQMMMM"
-SEES_ALL = "AAMMQQNMMM"
+SEES_ALL = "AAMMQQAMMM"
 COLD_ALL = "RRMMQQMMMM"
 EMBEDS_ALL = "MMAMQQMMMM"
 DECIDES_ALL = "MMMMQQMMAM"
 RANKS_ALL = "MMMMQQMMMA"
+DRAWS_ALL = "MMMAQQMMMM"
+SENSES_ALL = "MMAMQQMAMM"
 NOTHING = "MMMMQQMMMM"
-UNTOLD = "UUUNQQNNUU"
+UNTOLD = "UUUUQQUUUU"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,10 @@ UNTOLD = "UUUNQQNNUU"
         (None, GENERATE, VISION, True, SEES_ALL),
         (None, GENERATE, OMNI, True, SEES_ALL),
         (None, EMBED, VECTOR, True, EMBEDS_ALL),
-        (None, EMBED, VECTOR_VISION, True, "MMAMQQMNMM"),
+        (None, EMBED, VECTOR_VISION, True, SENSES_ALL),
+        (None, EMBED, VECTOR_HEARING, True, SENSES_ALL),
+        (None, DRAW, PICTURES, True, DRAWS_ALL),
+        (Task.TEXT_TO_IMAGE, DRAW, PICTURES, True, DRAWS_ALL),
         (None, RERANK, JSON, True, RANKS_ALL),
         (None, DECIDE, JSON, True, DECIDES_ALL),
         (None, None, TEXT, True, TEXT_ALL),
@@ -104,16 +113,22 @@ UNTOLD = "UUUNQQNNUU"
         (Task.TEXT2TEXT_GENERATION, None, TEXT, True, TEXT_ALL),
         (Task.CONVERSATIONAL, None, TEXT, True, TEXT_ALL),
         (Task.IMAGE_TEXT_TO_TEXT, GENERATE, VISION, True, SEES_ALL),
-        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, TEXT, True, SEES_ALL),
-        (Task.IMAGE_TO_TEXT, GENERATE, VISION, True, "MMMMQQNMMM"),
+        # Without its projector a model that should see does all but that.
+        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, TEXT, True, "AAMMQQRMMM"),
+        (Task.IMAGE_TO_TEXT, GENERATE, TEXT, True, "MMMMQQRMMM"),
+        (Task.IMAGE_TEXT_TO_TEXT, None, SILENT, False, "RRMMQQRMMM"),
+        # Sound is no sight.
+        (None, GENERATE, HEARING, True, TEXT_ALL),
+        (Task.IMAGE_TEXT_TO_TEXT, GENERATE, HEARING, True, "AAMMQQRMMM"),
+        (Task.IMAGE_TO_TEXT, GENERATE, VISION, True, "MMMMQQAMMM"),
         (Task.FEATURE_EXTRACTION, None, TEXT, True, EMBEDS_ALL),
         (Task.FEATURE_EXTRACTION, EMBED, VECTOR, True, EMBEDS_ALL),
         (Task.SENTENCE_SIMILARITY, EMBED, VECTOR, True, EMBEDS_ALL),
         # Decision 13: an embedder that takes images embeds them too.
-        (Task.FEATURE_EXTRACTION, None, VISION, True, "MMAMQQMNMM"),
+        (Task.FEATURE_EXTRACTION, None, VISION, True, SENSES_ALL),
         (Task.TEXT_RANKING, RERANK, JSON, True, RANKS_ALL),
         (Task.TEXT_RANKING, None, JSON, True, RANKS_ALL),
-        (Task.TEXT_TO_IMAGE, None, TEXT, True, "MMMNQQMMMM"),
+        (Task.TEXT_TO_IMAGE, None, TEXT, True, DRAWS_ALL),
         (Task.AUTOMATIC_SPEECH_RECOGNITION, None, OMNI, True, NOTHING),
         (Task.TEXT_CLASSIFICATION, None, TEXT, True, NOTHING),
         (Task.FILL_MASK, GENERATE, OMNI, True, NOTHING),
@@ -130,6 +145,8 @@ UNTOLD = "UUUNQQNNUU"
         (None, EMBED, VECTOR, False, "MMRMQQMMMM"),
         (None, RERANK, JSON, False, "MMMMQQMMMR"),
         (None, DECIDE, JSON, False, "MMMMQQMMRM"),
+        (None, DRAW, PICTURES, False, "MMMRQQMMMM"),
+        (Task.TEXT_TO_IMAGE, None, SILENT, False, "MMMRQQMMMM"),
         # An empty declaration means that the runtime has not answered.
         (Task.TEXT_GENERATION, GENERATE, SILENT, True, COLD_ALL),
         (None, GENERATE, SILENT, True, COLD_ALL),
@@ -155,11 +172,11 @@ TASKS = {
     Task.TRANSLATION: TEXT_ALL,
     Task.IMAGE_TEXT_TO_TEXT: SEES_ALL,
     Task.ANY_TO_ANY: SEES_ALL,
-    Task.IMAGE_TO_TEXT: "MMMMQQNMMM",
-    Task.FEATURE_EXTRACTION: "MMAMQQMNMM",
-    Task.SENTENCE_SIMILARITY: "MMAMQQMNMM",
+    Task.IMAGE_TO_TEXT: "MMMMQQAMMM",
+    Task.FEATURE_EXTRACTION: SENSES_ALL,
+    Task.SENTENCE_SIMILARITY: SENSES_ALL,
     Task.TEXT_RANKING: RANKS_ALL,
-    Task.TEXT_TO_IMAGE: "MMMNQQMMMM",
+    Task.TEXT_TO_IMAGE: DRAWS_ALL,
 }
 
 
@@ -202,11 +219,12 @@ def test_a_mode_that_is_not_known_is_a_fault_of_ours() -> None:
         (
             Modalities(input=("video", "audio", "image", "text"), output=("text",)),
             [
-                *[("text",)] * 4,
+                ("text", "image", "audio"),
+                *[("text",)] * 3,
                 *[("audio",)] * 2,
                 ("text", "image"),
-                ("text", "image", "audio"),
-                *[("text",)] * 2,
+                *[("text", "image", "audio")] * 2,
+                ("text",),
             ],
         ),
     ],

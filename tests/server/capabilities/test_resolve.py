@@ -124,31 +124,31 @@ RESOLVES = [
     ("mme", asked(BATCH, VECTORS, "multimodal_embedding"), "multimodal_embedding"),
     ("mme", asked(BATCH, VECTORS, options=OPTIONS["embeddings"]), "multimodal_embedding"),
     # image_generation: text.
-    ("paints", asked(A_TEXT, "png_base64", options=OPTIONS["image_generation"]),
+    ("img", asked(A_TEXT, "png_base64", options=OPTIONS["image_generation"]),
      "image_generation"),
-    ("paints", asked(A_TEXT, "png_base64", "image_generation", "text_to_image",
+    ("img", asked(A_TEXT, "png_base64", "image_generation", "text_to_image",
                      options=OPTIONS["image_generation"]), "image_generation"),
     # image_to_text: image, image_messages, or messages with images and no audio.
-    ("sees", asked(PNG), "image_to_text"),
-    ("sees", asked(JPEG), "image_to_text"),
-    ("sees", asked(LOOK), "image_to_text"),
-    ("sees", asked(SEEN), "image_to_text"),
-    ("hears", asked(SEEN), "image_to_text"),
-    ("hears", asked(SEEN, capability="image_to_text"), "image_to_text"),
-    ("hears", asked(SEEN, task="image_to_text"), "image_to_text"),
-    ("hears", asked(SEEN, options=OPTIONS["text_generation"]), "image_to_text"),
+    ("vlm", asked(PNG), "image_to_text"),
+    ("vlm", asked(JPEG), "image_to_text"),
+    ("vlm", asked(LOOK), "image_to_text"),
+    ("vlm", asked(SEEN), "image_to_text"),
+    ("omni", asked(SEEN), "image_to_text"),
+    ("omni", asked(SEEN, capability="image_to_text"), "image_to_text"),
+    ("omni", asked(SEEN, task="image_to_text"), "image_to_text"),
+    ("omni", asked(SEEN, options=OPTIONS["text_generation"]), "image_to_text"),
     # Chat takes them when the request names it.
-    ("hears", asked(SEEN, capability="chat_generation"), "chat_generation"),
-    ("hears", asked(SEEN, task="chat_generation"), "chat_generation"),
-    ("hears", asked(LOOK, capability="chat_generation"), "chat_generation"),
-    ("hears", asked(SEEN, capability="chat_generation", stream=True), "chat_generation"),
+    ("omni", asked(SEEN, capability="chat_generation"), "chat_generation"),
+    ("omni", asked(SEEN, task="chat_generation"), "chat_generation"),
+    ("omni", asked(LOOK, capability="chat_generation"), "chat_generation"),
+    ("omni", asked(SEEN, capability="chat_generation", stream=True), "chat_generation"),
     ("sees not now", asked(SEEN, capability="chat_generation"), "chat_generation"),
     # Any audio part makes it chat's.
-    ("hears", asked(HEARD), "chat_generation"),
-    ("hears", asked(HEARD, stream=True), "chat_generation"),
-    ("hears", asked(HEARD, capability="chat_generation"), "chat_generation"),
-    ("hears", asked(BOTH), "chat_generation"),
-    ("hears", asked(LOOK_AND_LISTEN), "chat_generation"),
+    ("omni", asked(HEARD), "chat_generation"),
+    ("omni", asked(HEARD, stream=True), "chat_generation"),
+    ("omni", asked(HEARD, capability="chat_generation"), "chat_generation"),
+    ("omni", asked(BOTH), "chat_generation"),
+    ("omni", asked(LOOK_AND_LISTEN), "chat_generation"),
     # decision; rerank. Their options are optional.
     ("dec", asked(ASKED, DECISIONS), "decision"),
     ("dec", asked(ASKED, DECISIONS, "decision", "decision"), "decision"),
@@ -342,11 +342,11 @@ UNSUPPORTED = [
     ("llm", asked(SEEN, task="chat_generation"), "with semantic_task chat_generation; "),
     ("llm", asked(HEARD), "from messages with audio to text; " + LLM_TAKES),
     ("llm", asked(HEARD, capability="chat_generation"), "from messages with audio to text; "),
-    ("sees", asked(HEARD), "from messages with audio to text; chat_generation takes messages_text"
+    ("vlm", asked(HEARD), "from messages with audio to text; chat_generation takes messages_text"
      " (modalities: text, image) and gives text; "),
-    ("sees", asked(BOTH), "from messages with audio and image to text; "),
-    ("sees", asked(SEEN, stream=True), "from messages with image to text as a stream; "),
-    ("hears", asked(HEARD, task="image_to_text"), "with semantic_task image_to_text; "),
+    ("vlm", asked(BOTH), "from messages with audio and image to text; "),
+    ("vlm", asked(SEEN, stream=True), "from messages with image to text as a stream; "),
+    ("omni", asked(HEARD, task="image_to_text"), "with semantic_task image_to_text; "),
     ("mme", asked(HEARD_ITEMS, VECTORS), "from content_batch with audio to embeddings_float32; "
      + EMB_TAKES + "; multimodal_embedding takes png_base64, jpeg_base64, content_batch"
      " (modalities: text, image) and gives embeddings_float32"),
@@ -420,13 +420,11 @@ NOT_NOW = [
     ("llm", asked(RERANK, SCORES, "rerank"), "rerank: model_task_mismatch"),
     ("llm", asked(TEXTS, VECTORS, "text_embedding"), "text_embedding: model_task_mismatch"),
     ("llm", asked(SEEN, capability="image_to_text"), "image_to_text: model_task_mismatch"),
-    # Of a later release.
-    ("vlm", asked(SEEN), "image_to_text: unsupported_adapter"),
-    ("vlm", asked(LOOK), "image_to_text: unsupported_adapter"),
-    ("omni", asked(PNG), "image_to_text: unsupported_adapter"),
-    ("cold vlm", asked(SEEN), "image_to_text: unsupported_adapter"),
-    ("img", asked(A_TEXT, "png_base64", options=OPTIONS["image_generation"]),
-     "image_generation: unsupported_adapter"),
+    # For want of its projector, or of its engine.
+    ("vlm without a projector", asked(SEEN), "image_to_text: runtime_unavailable"),
+    ("cold vlm", asked(SEEN), "image_to_text: runtime_unavailable"),
+    ("cold img", asked(A_TEXT, "png_base64", options=OPTIONS["image_generation"]),
+     "image_generation: runtime_unavailable"),
 ]  # fmt: skip
 
 

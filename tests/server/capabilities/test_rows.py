@@ -12,7 +12,7 @@ IMAGES = "png_base64 jpeg_base64"
 #: Capability, semantic task, input formats, output formats, options, carries, produces.
 TABLE = [
     ("chat_generation", "chat_generation", "messages_text", "text", "text_generation",
-     "text", "text"),
+     "text image audio", "text"),
     ("text_generation", "text_generation", "text", "text", "text_generation", "text", "text"),
     ("text_embedding", "text_embedding", "text text_batch", "embeddings_float32", "embeddings",
      "text", "vector"),
@@ -26,7 +26,7 @@ TABLE = [
      "text image", "text"),
     ("multimodal_embedding", "multimodal_embedding", IMAGES + " content_batch",
      "embeddings_float32", "embeddings", "text image audio", "vector"),
-    ("decision", "decision", "decision", "decisions", "decision", "text", "json"),
+    ("decision", "decision", "decision", "decisions", "decision", "text image audio", "json"),
     ("rerank", "rerank", "rerank", "relevance_scores", "rerank", "text", "json"),
 ]  # fmt: skip
 
@@ -52,10 +52,17 @@ def test_every_capability_has_its_row() -> None:
 
 
 def test_what_this_release_carries_out() -> None:
+    reserved = {Capability.AUDIO_TRANSCRIPTION, Capability.AUDIO_CLASSIFICATION}
+    assert {row.capability for row in ROWS if not row.adapter} == reserved
     text = {Capability.CHAT_GENERATION, Capability.TEXT_GENERATION}
-    others = {Capability.TEXT_EMBEDDING, Capability.DECISION, Capability.RERANK}
-    assert {row.capability for row in ROWS if row.adapter} == text | others
     assert {row.capability for row in ROWS if row.streams} == text
+
+
+def test_what_a_capability_is_nothing_without_it_can_carry() -> None:
+    assert {row.capability: row.requires for row in ROWS if row.requires} == {
+        Capability.IMAGE_TO_TEXT: ("image",)
+    }
+    assert all({*row.requires} <= {*row.carries} for row in ROWS)
 
 
 def test_the_options_of_a_row_are_of_a_kind_that_the_grammar_knows() -> None:

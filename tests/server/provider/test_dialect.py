@@ -29,10 +29,12 @@ from pumas_server.contract.results import (
     RelevanceResult,
 )
 from pumas_server.contract.words import Capability
+from pumas_server.media.request_media import CheckedClip, gather
 from pumas_server.provider.dialect import BUILDERS, Call, JsonCall, TextCall, Unsuitable, build_call
 from pumas_server.provider.projection import TextForm
 from support.documents import (
     INPUTS,
+    OPTIONS,
     QUESTIONS,
     Document,
     audio_part,
@@ -49,16 +51,41 @@ from support.well_formed import documents
 CHAT, TEXT = Capability.CHAT_GENERATION, Capability.TEXT_GENERATION
 EMBEDDING = Capability.TEXT_EMBEDDING
 DECISION, RERANK = Capability.DECISION, Capability.RERANK
+DRAWING, SEEING = Capability.IMAGE_GENERATION, Capability.IMAGE_TO_TEXT
+SENSING = Capability.MULTIMODAL_EMBEDDING
 
 A_TEXT, TEXTS = INPUTS["text"], INPUTS["text_batch"]
 HI = {"kind": "messages", "messages": [{"role": "user", "content": "hi"}]}
 ASKED = {"kind": "decision", "state": "I was charged twice.", "questions": QUESTIONS}
 
 
+SEEN = {"kind": "messages", "messages": [{"role": "user", "content": [text_part(), image_part()]}]}
+HEARD = {"kind": "messages", "messages": [{"role": "user", "content": [audio_part()]}]}
+BATCH = {"kind": "content_batch", "items": [{"parts": [text_part("a"), image_part()]}]}
+
+#: An input that each capability carries, and how it is then asked for.
+CARRIED: dict[Capability, tuple[Document, Document]] = {
+    CHAT: (HI, {}),
+    TEXT: (A_TEXT, {}),
+    EMBEDDING: (TEXTS, {}),
+    DRAWING: (A_TEXT, {"options": OPTIONS["image_generation"], "output": "png_base64"}),
+    SEEING: (SEEN, {}),
+    SENSING: (BATCH, {}),
+    DECISION: (ASKED, {}),
+    RERANK: (INPUTS["rerank"], {}),
+}
+
+
+def sounds(parsed: Operation) -> list[CheckedClip]:
+    """The clips of a request as a check leaves them."""
+    clips = gather(parsed).clips
+    return [CheckedClip(c.place, "HEADER", c.clip.data_base64) for c in clips]
+
+
 def call(wanted: Any, capability: Capability, upstream: str = "m", **changes: Any) -> Call:
     """The call for a request with this input that was resolved to `capability`."""
-    changes = {"options": ..., "capability": ..., **changes}
-    return build_call(operation(input=wanted, **changes), capability, upstream)
+    parsed = operation(input=wanted, **{"options": ..., "capability": ..., **changes})
+    return build_call(parsed, capability, upstream, sounds(parsed))
 
 
 def text_call(wanted: Any, capability: Capability, **changes: Any) -> TextCall:
@@ -78,11 +105,18 @@ def test_every_capability_with_an_adapter_has_a_builder_and_no_other() -> None:
 
 
 def test_what_streams_is_built_as_a_stream_and_nothing_else_is() -> None:
-    inputs = {CHAT: HI, TEXT: A_TEXT, EMBEDDING: A_TEXT, DECISION: ASKED, RERANK: INPUTS["rerank"]}
     for row in ROWS:
         if row.adapter:
-            built = call(inputs[row.capability], row.capability)
-            assert isinstance(built, TextCall if row.streams else JsonCall)
+            wanted, changes = CARRIED[row.capability]
+            built = call(wanted, row.capability, **changes)
+            # Texts are always asked for as a stream, also those that callers get whole.
+            assert isinstance(built, TextCall if row.output_formats == ("text",) else JsonCall)
+
+
+def test_only_what_takes_long_to_project_is_a_threads_work() -> None:
+    for capability, (wanted, changes) in CARRIED.items():
+        built = call(wanted, capability, **changes)
+        assert isinstance(built, TextCall) or built.at_length is (capability is DRAWING)
 
 
 def test_case_2_chat() -> None:
@@ -226,53 +260,131 @@ def test_a_decision_call_projects_by_its_questions() -> None:
 
 @pytest.mark.parametrize("capability", sorted(BUILDERS))
 def test_nothing_of_the_callers_identity_goes_upstream(capability: Capability) -> None:
-    wanted = {
-        CHAT: HI,
-        TEXT: A_TEXT,
-        EMBEDDING: TEXTS,
-        DECISION: ASKED,
-        RERANK: INPUTS["rerank"],
-    }[capability]
-    changes = {"request_id": "caller-77", "model": "their-alias", "profile": "their-profile"}
-    built = call(wanted, capability, "upstream-name", semantic_task="text_to_image", **changes)
+    wanted, changes = CARRIED[capability]
+    changes = changes | {"request_id": "caller-77", "model": "their-alias"}
+    changes |= {"profile": "their-profile", "semantic_task": "text_to_image"}
+    built = call(wanted, capability, "upstream-name", **changes)
     assert json.loads(built.body)["model"] == "upstream-name"
     for word in (b"caller-77", b"their-alias", b"their-profile", b"text_to_image", b"kind"):
         assert word not in built.body
     assert capability.encode() not in built.body
 
 
-SEEN = {"kind": "messages", "messages": [{"role": "user", "content": [text_part(), image_part()]}]}
-HEARD = {"kind": "messages", "messages": [{"role": "user", "content": [audio_part()]}]}
+#: What each kind of input can be carried as.
+FITS: list[tuple[Document, set[Capability]]] = [
+    (A_TEXT, {CHAT, TEXT, EMBEDDING}),
+    (TEXTS, {EMBEDDING}),
+    # Whether a model takes what is in them is for resolution: the form is one.
+    (HI, {CHAT, SEEING}),
+    (SEEN, {CHAT, SEEING}),
+    (HEARD, {CHAT, SEEING}),
+    (INPUTS["image_messages"], {CHAT, SEEING}),
+    (INPUTS["image"], {SEEING, SENSING}),
+    (INPUTS["content_batch"], {SENSING}),
+    (ASKED, {DECISION}),
+    ({**ASKED, "images": [image()], "audio": [clip()]}, {DECISION}),
+    (INPUTS["rerank"], {RERANK}),
+    (INPUTS["audio"], set()),
+]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "capabilities"),
-    [
-        (A_TEXT, {DECISION, RERANK}),
-        (TEXTS, {CHAT, TEXT, DECISION, RERANK}),
-        (HI, {TEXT, EMBEDDING, DECISION, RERANK}),
-        (INPUTS["rerank"], {CHAT, TEXT, EMBEDDING, DECISION}),
-        (ASKED, {CHAT, TEXT, EMBEDDING, RERANK}),
-        (INPUTS["image"], set(BUILDERS)),
-        (INPUTS["audio"], set(BUILDERS)),
-        (INPUTS["content_batch"], set(BUILDERS)),
-        # No part of a request is left out unseen: it would be the answer to another question.
-        (SEEN, set(BUILDERS)),
-        (HEARD, set(BUILDERS)),
-        (INPUTS["image_messages"], set(BUILDERS)),
-        ({**ASKED, "images": [image()]}, set(BUILDERS)),
-        ({**ASKED, "audio": [clip()]}, set(BUILDERS)),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "capabilities"), FITS)
 def test_an_input_that_was_resolved_wrongly_is_a_fault_of_ours(
     wanted: Document, capabilities: set[Capability]
 ) -> None:
     for capability in BUILDERS:
         if capability in capabilities:
+            call(wanted, capability)
+        else:
             with pytest.raises(Unsuitable, match=str(wanted["kind"])):
                 call(wanted, capability)
-        else:
-            call(wanted, capability)
+
+
+def test_an_image_without_options_is_a_fault_of_ours() -> None:
+    with pytest.raises(Unsuitable):
+        call(A_TEXT, DRAWING, options=OPTIONS["text_generation"])
+
+
+def test_case_37_an_image_alone_is_described() -> None:
+    built = text_call(INPUTS["image"], SEEING, upstream="served")
+    assert (built.path, built.form) == ("/v1/chat/completions", TextForm.CHAT)
+    assert built.body == (
+        b'{"model": "served", "messages": [{"role": "user", "content": [{"type": "text", "text":'
+        b' "Describe this image."}, {"type": "image_url", "image_url": {"url":'
+        b' "data:image/png;base64,iVBORw0KGgo="}}]}], "max_tokens": 512, "stream": true, "n": 1}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [(..., 512), (None, 512), ({"kind": "text_generation"}, 512),
+     ({"kind": "text_generation", "max_tokens": 7}, 7)],
+)  # fmt: skip
+def test_a_description_is_bounded_unless_the_caller_bounds_it(options: Any, tokens: int) -> None:
+    for wanted in (INPUTS["image"], SEEN):
+        assert json.loads(text_call(wanted, SEEING, options=options).body)["max_tokens"] == tokens
+    # Chat is never: that would cut what the caller has asked for.
+    assert ("max_tokens" in json.loads(text_call(SEEN, CHAT, options=options).body)) is (
+        tokens == 7
+    )
+
+
+def test_case_39_chat_and_description_send_the_same_messages() -> None:
+    seen, told = (json.loads(text_call(SEEN, c).body) for c in (CHAT, SEEING))
+    assert seen["messages"] == told["messages"]
+
+
+def test_case_93_items_of_content() -> None:
+    built = json_call(INPUTS["content_batch"], SENSING)
+    assert built.path == "/v1/embeddings"
+    text, picture = (
+        {"type": "text", "text": "what is it?"},
+        {
+            "type": "image_url",
+            "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="},
+        },
+    )
+    wav = {"data": "HEADER" + clip()["data_base64"], "format": "wav"}
+    heard = {"type": "input_audio", "input_audio": wav}
+    assert json.loads(built.body) == {
+        "model": "m",
+        "input": [
+            {"content": [text, picture, heard, {"type": "text", "text": "\n"}]},
+            {"content": [text]},
+        ],
+        "encoding_format": "float",
+    }
+    vectors = b'{"data":[{"index":0,"embedding":[3,4,0]},{"index":1,"embedding":[0,0,1]}]}'
+    assert built.project(vectors) == EmbeddingsResult([[3, 4, 0], [0, 0, 1]])
+    alone = json_call(INPUTS["image"], SENSING, options={"kind": "embeddings", "dimensions": 2})
+    assert json.loads(alone.body)["input"] == [{"content": [picture]}]
+    one = b'{"data":[{"index":0,"embedding":[3,4,0]}]}'
+    assert alone.project(one) == EmbeddingsResult([[0.6, 0.8]])
+
+
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [({"seed": 7}, ', "seed": 7'), ({"seed": 0}, ', "seed": 0'), ({}, ""), ({"seed": None}, "")],
+)
+def test_case_60_an_image_is_asked_for(options: Document, sent: str) -> None:
+    size = {"kind": "image_generation", "width": 16, "height": 12}
+    built = json_call(A_TEXT, DRAWING, output="png_base64", options=size | options)
+    assert built.path == "/v1/images/generations"
+    assert built.body.decode() == (
+        '{"model": "m", "prompt": "Hello", "n": 1, "size": "16x12", "response_format": "b64_json"'
+        + sent
+        + "}"
+    )
+
+
+def test_media_of_a_decision_stand_in_one_list_images_first() -> None:
+    wanted = {**ASKED, "audio": [clip()], "images": [image(), image(encoding="jpeg")]}
+    assert json.loads(json_call(wanted, DECISION).body)["images"] == [
+        "data:image/png;base64,iVBORw0KGgo=",
+        "data:image/jpeg;base64,iVBORw0KGgo=",
+        "data:audio/wav;base64,HEADER" + clip()["data_base64"],
+    ]
+    assert "images" not in json.loads(json_call({**ASKED, "images": []}, DECISION).body)
 
 
 def _sent(parsed: Operation) -> tuple[Capability, Document] | None:
@@ -328,7 +440,7 @@ def test_whatever_resolves_can_be_sent(body: dict[str, Any], name: str) -> None:
             found = resolve(asked, DECLARED[name])
         except ContractError:
             continue
-        build_call(asked, found.capability, "m")
+        build_call(asked, found.capability, "m", sounds(asked))
 
 
 @pytest.mark.parametrize("name", sorted(DECLARED))

@@ -169,8 +169,24 @@ ARCHITECTURES: dict[str, tuple[str | None, dict[str, Any], dict[str, str], list[
     "sees": (
         None,
         architecture(["text", "image"], ["text"]),
-        {"chat_generation": "available", "image_to_text": "unsupported_adapter"},
+        {"chat_generation": "available", "image_to_text": "available"},
         ["text"],
+    ),
+    "should see and does not": (
+        "image-text-to-text",
+        architecture(["text"], ["text"]),
+        {"chat_generation": "available", "image_to_text": "runtime_unavailable"},
+        ["text"],
+    ),
+    "embeds what it hears": (
+        "feature-extraction",
+        architecture(["text", "audio"], ["vector"]),
+        {
+            "chat_generation": "model_task_mismatch",
+            "text_embedding": "available",
+            "multimodal_embedding": "available",
+        },
+        ["vector"],
     ),
     "decides": (
         None,

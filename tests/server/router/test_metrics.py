@@ -30,6 +30,8 @@ GOLDEN = {
     "pumas_permits": ("gauge", set()),
     "pumas_sessions": ("gauge", set()),
     "pumas_buffered_bytes": ("gauge", set()),
+    "pumas_media_checks_in_use": ("gauge", set()),
+    "pumas_media_checks": ("gauge", set()),
     "pumas_pod_in_flight": ("gauge", {"model", "profile", "pod"}),
     "pumas_operations": ("counter", {"route", "capability", "code", "outcome"}),
     "pumas_operation_duration_seconds": ("histogram", {"route", "capability"}),

@@ -33,6 +33,7 @@ from pumas_server.router.lmsp.memory_records import MemoryRecords
 from pumas_server.router.openapi import FORWARDED_STATUSES, OPERATION_STATUSES, build_openapi
 from support.coherent import MODELS, answer_coherently, coherent_models
 from support.routers import SHARED_LOOP, RunningRouter, chat_operation, records, running_router
+from support.senses import image_part, said
 from support.upstream import Conversation, Script, ScriptedUpstream
 
 pytestmark = SHARED_LOOP
@@ -89,30 +90,54 @@ WELL_FORMED: dict[str, dict[str, Any]] = {
     "/v1/completions": {"model": "llm", "prompt": "x"},
     "/v1/embeddings": {"model": "embedder", "input": ["a", "b"]},
     "/v1/rerank": {"model": "ranker", "query": "q", "documents": ["a"]},
+    "/v1/responses": {"model": "llm", "input": "x"},
+    "/v1/messages": {"model": "llm", "messages": [], "max_tokens": 1},
+    "/v1/messages/count_tokens": {"model": "llm", "messages": []},
+    "/v1/audio/transcriptions": {"model": "senses", "response_format": "json"},
+    "/v1/images/generations": {"model": "painter", "prompt": "x"},
 }
 
 
 def forwarded(route: str) -> list[Probe]:
     body = WELL_FORMED[route]
+    form = ROUTES[route].body == "multipart/form-data"
+
+    def sent(status: int, body: dict[str, Any], **more: Any) -> Probe:
+        if not form:
+            return Probe("post", route, status, "", body, **more)
+        kind = {"Content-Type": "multipart/form-data; boundary=x"}
+        return Probe("post", route, status, "", written(body), headers=kind, **more)
 
     def of(status: int, model: str, **more: Any) -> Probe:
-        return Probe("post", route, status, "", body | {"model": model}, **more)
+        return sent(status, body | {"model": model}, **more)
 
-    model = body["model"]
+    # At rest nothing tells that a model hears.
+    model = "llm" if form else body["model"]
     return [
-        Probe("post", route, 200, "", body),
-        Probe("post", route, 200, "", body | {"stream": True}),
+        sent(200, body),
+        sent(200, body | {"stream": True}),
         Probe("post", route, 400, "", b"no JSON"),
-        of(400, "llm" if model != "llm" else "ranker"),
+        of(400, "llm" if body["model"] != "llm" else "ranker"),
         of(404, "nobody"),
         of(409, "dup"),
         of(409, f"unloaded-{model}"),
         Probe("post", route, 413, "", BIG),
         of(500, f"refused-{model}"),
-        Probe("post", route, 502, "", body, fail),
+        sent(502, body, script=fail),
         of(503, f"cold-{model}"),
         of(503, f"crashed-{model}"),
     ]
+
+
+def written(fields: dict[str, Any]) -> bytes:
+    """A form with a clip."""
+    lines = [
+        f'Content-Disposition: form-data; name="{name}"\r\n\r\n'
+        + (value if isinstance(value, str) else json.dumps(value))
+        for name, value in fields.items()
+    ]
+    lines.append('Content-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRIFF')
+    return ("".join(f"--x\r\n{line}\r\n" for line in lines) + "--x--\r\n").encode()
 
 
 def text_input(kind: str = "text", **members: Any) -> dict[str, Any]:
@@ -226,6 +251,15 @@ TABLE: list[Probe] = [
         output="decisions",
         input=text_input("decision", state={"any": [1]}, questions=QUESTIONS),
     ),
+    operation(
+        200,
+        model="painter",
+        capability=...,
+        options={"kind": "image_generation", "width": 16, "height": 12},
+        output="png_base64",
+        input=text_input(),
+    ),
+    operation(200, model="senses", capability=..., options=..., input=said(image_part())),
     operation(400, unknown=1),
     operation(400, contract_version=2),
     operation(404, model="nobody"),

@@ -33,6 +33,11 @@ SERVED = {
     "/v1/completions": ["llm"],
     "/v1/embeddings": ["embedder"],
     "/v1/rerank": ["ranker"],
+    "/v1/responses": ["llm"],
+    "/v1/messages": ["llm"],
+    "/v1/messages/count_tokens": ["llm"],
+    "/v1/audio/transcriptions": ["senses"],
+    "/v1/images/generations": ["painter"],
 }
 
 
@@ -40,7 +45,7 @@ def narrowed() -> dict[str, Any]:
     """The committed document, whose `model` is one of those that are served here."""
     document = json.loads(FILE.read_text())
     operation = document["components"]["schemas"]["Operation"]["properties"]
-    operation["model"]["enum"] = ["llm", "embedder", "ranker", "judge"]
+    operation["model"]["enum"] = ["llm", "embedder", "ranker", "judge", "painter", "senses"]
     operation["profile"] = {"type": "null"}
     operations = document["paths"]["/v1/model-operations"]["post"]
     content = operations["requestBody"]["content"]["application/json"]
@@ -56,7 +61,7 @@ def narrowed() -> dict[str, Any]:
             for asked in methods.values():
                 narrow_path(asked.get("parameters", []))
     for path, models in SERVED.items():
-        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        (body,) = document["paths"][path]["post"]["requestBody"]["content"].values()
         body["schema"]["properties"]["model"]["enum"] = models
     return document
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pumas_crds.vocabulary import Runtime
 from pumas_server.worker.engine import EngineNotFound, find_engine
+
+LLAMA = Runtime.LLAMA_CPP
 
 
 def program(path: Path) -> Path:
@@ -21,18 +24,18 @@ def test_the_named_program_comes_first(tmp_path: Path) -> None:
     named = program(tmp_path / "mine")
     program(tmp_path / "bin" / "llama-server")
     environ = {"LLAMA_SERVER_BIN": str(named), "PATH": str(tmp_path / "bin")}
-    found = find_engine(environ)
+    found = find_engine(environ, LLAMA)
     assert (found.command, found.build) == ((str(named),), "")
     assert found.extra_arguments is None, "it says itself what it takes"
 
 
 def test_then_llama_server_on_the_path(tmp_path: Path) -> None:
     on_path = program(tmp_path / "bin" / "llama-server")
-    assert find_engine({"PATH": str(tmp_path / "bin")}).command == (str(on_path),)
+    assert find_engine({"PATH": str(tmp_path / "bin")}, LLAMA).command == (str(on_path),)
 
 
 def test_then_the_wheel(tmp_path: Path) -> None:
-    found = find_engine({"PATH": str(tmp_path), "LLAMA_SERVER_BIN": ""})
+    found = find_engine({"PATH": str(tmp_path), "LLAMA_SERVER_BIN": ""}, LLAMA)
     assert found.command[0] == sys.executable
     assert found.command[-1] == "pumas_server.worker.engine_xllama"
     assert found.build.startswith("xllamacpp 20")
@@ -47,6 +50,18 @@ def test_a_name_that_cannot_be_run_is_refused_not_passed_over(tmp_path: Path, wh
     elif what == "not executable":
         named.write_text("")
     with pytest.raises(EngineNotFound) as refusal:
-        find_engine({"LLAMA_SERVER_BIN": str(named), "PATH": "/usr/bin"})
+        find_engine({"LLAMA_SERVER_BIN": str(named), "PATH": "/usr/bin"}, LLAMA)
     assert "LLAMA_SERVER_BIN" in str(refusal.value)
     assert str(tmp_path) not in str(refusal.value)
+
+
+def test_onnx_models_have_the_engine_that_comes_with_the_server(tmp_path: Path) -> None:
+    named = program(tmp_path / "mine")
+    found = find_engine({"LLAMA_SERVER_BIN": str(named), "PATH": ""}, Runtime.ONNX_RUNTIME)
+    assert found.command == (sys.executable, "-P", "-m", "pumas_server.worker.onnx")
+    assert (found.build, found.extra_arguments) == ("", None)
+
+
+def test_nothing_is_started_for_an_external_server() -> None:
+    with pytest.raises(EngineNotFound, match="no engine of ours"):
+        find_engine({}, Runtime.EXTERNAL)

@@ -165,12 +165,6 @@ def test_a_reranker_without_its_head(tiny_models: Path) -> None:
     assert fault.reason is Reason.MISSING_RANKING_HEAD
 
 
-def test_another_runtime_is_refused(tiny_models: Path) -> None:
-    spec = spec_of(tiny_models / "tiny-chat.gguf")
-    fault = refusal_of(spec.model_copy(update={"runtime": Runtime.ONNX_RUNTIME}))
-    assert fault.reason is Reason.NOT_IMPLEMENTED
-
-
 def test_the_longest_report_fits_a_termination_message(tmp_path: Path) -> None:
     wide = "\N{MUSICAL SYMBOL G CLEF}"
     words = dict.fromkeys(("architecture", "quantisation", "tokenizer", "decision"), wide * 128)

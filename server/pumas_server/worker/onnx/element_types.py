@@ -13,7 +13,7 @@ class ElementType(NamedTuple):
 
     name: str
     bits: int
-    """Of one element; 0 for texts, which have no fixed size."""
+    """Of one element; 0 where that is not fixed: of texts, and where packing is not settled."""
 
 
 FLOAT = 1
@@ -48,6 +48,8 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     24: ElementType("FLOAT8E8M0", 8),
     25: ElementType("UINT2", 2),
     26: ElementType("INT2", 2),
+    27: ElementType("FLOAT6E2M3", 0),
+    28: ElementType("FLOAT6E3M2", 0),
 }
 
 

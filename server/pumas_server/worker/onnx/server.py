@@ -62,6 +62,11 @@ class EngineServer:
         """Answer with this model from now on."""
         self._served = served
 
+    @property
+    def busy(self) -> int:
+        """Slots at work."""
+        return self._calls.busy
+
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
@@ -177,7 +182,7 @@ class EngineServer:
         }
 
     def _slots(self, served: Served) -> list[dict[str, object]]:
-        busy = self._calls.busy
+        busy = self.busy
         return [
             {"id": slot, "n_ctx": served.context_tokens, "is_processing": slot < busy}
             for slot in range(self._calls.slots)

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pumas_server.worker.onnx.batches import select_batches
+from pumas_server.worker.onnx.batches import (
+    CPU_BATCH_TOKENS,
+    DEVICE_BATCH_TOKENS,
+    select_batches,
+)
+from pumas_server.worker.onnx.device import CPU
 from pumas_server.worker.onnx.kind import MASK, PIXELS, TOKENS
 from pumas_server.worker.onnx.pooling import Floats, Mask
 from pumas_server.worker.onnx.session import Array, Session
@@ -33,7 +38,8 @@ class TextEncoder:
         """
         rows: list[Floats] = [_NOTHING] * len(inputs)
         lengths = [len(one.ids) for one in inputs]
-        for batch in select_batches(lengths, equal=MASK not in self._session.inputs):
+        limit = CPU_BATCH_TOKENS if self._session.device == CPU else DEVICE_BATCH_TOKENS
+        for batch in select_batches(lengths, limit, equal=MASK not in self._session.inputs):
             feeds, mask = self._feeds([inputs[position] for position in batch])
             (output,) = self._session.run([self._output], feeds)
             finished = finish(output.astype(np.float32, copy=False), mask)
