@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
+from unicodedata import normalize
 
 from pumas_server.contract.descriptors import Descriptor
 from pumas_server.contract.errors import invalid
@@ -35,6 +36,8 @@ CHECK = "/check"
 _LIMIT = "input_tokens"
 #: Tokens that stand around a text and have none of its bytes.
 SPECIAL_TOKENS = 8
+#: The form in which letters are taken apart; tokenizers may bring a text into any.
+_SPLIT_FORM = "NFKD"
 
 
 class Preflight:
@@ -64,7 +67,10 @@ def _may_not_fit(operation: Operation, descriptor: Descriptor) -> bool:
 
 
 def longest_text(source: AnyInput) -> int:
-    """Bytes of the longest text that becomes one input: as many tokens it may be at the most."""
+    """Bytes of the longest text that becomes one input: as many tokens it may be at the most.
+
+    Of whatever form of it a tokenizer cuts up: one letter may stand for eighteen.
+    """
     match source:
         case TextInput(text=text):
             texts = [text]
@@ -79,7 +85,14 @@ def longest_text(source: AnyInput) -> int:
             ]
         case _:
             texts = []
-    return max((len(text.encode()) for text in texts), default=0)
+    return max(map(_longest_form, texts), default=0)
+
+
+def _longest_form(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    # The sum, since one form is shorter here and longer there than the other.
+    return len(text.encode()) + len(normalize(_SPLIT_FORM, text).encode())
 
 
 def _reason(body: bytes) -> str:

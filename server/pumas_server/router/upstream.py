@@ -203,7 +203,7 @@ class Upstream:
                     response = await self._client.request(
                         "POST",
                         URL(target.endpoint.url + path, encoded=True),
-                        data=body if len(body) <= _WRITE_WHOLE_BYTES else io.BytesIO(body),
+                        data=_in_pieces(body),
                         headers=_headers(target, headers),
                         allow_redirects=False,
                     )
@@ -234,7 +234,7 @@ class Upstream:
                 async with self._client.request(
                     "POST",
                     URL(target.endpoint.url + path, encoded=True),
-                    data=body,
+                    data=_in_pieces(body),
                     headers=_headers(target, {}),
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
@@ -245,6 +245,10 @@ class Upstream:
                     return response.status, bytes(found)
         except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError):
             return None
+
+
+def _in_pieces(body: bytes) -> bytes | io.BytesIO:
+    return body if len(body) <= _WRITE_WHOLE_BYTES else io.BytesIO(body)
 
 
 def lost(message: str) -> ContractError:

@@ -114,7 +114,8 @@ def _warm_up_call(mode: EngineMode, limits: Sequence[Limit] = ()) -> tuple[str, 
             return "/v1/systemone", {"state": "a", "questions": {"a": question}}
         case EngineMode.GENERATE_IMAGE:
             least = {limit.option: limit.minimum for limit in limits}
-            size = {"size": f"{least['width']}x{least['height']}"} if "width" in least else {}
+            sides = (least.get("width"), least.get("height"))
+            size = {"size": "{}x{}".format(*sides)} if None not in sides else {}
             return "/v1/images/generations", {"prompt": "a", "n": 1, **size}
         case _:
             assert_never(mode)

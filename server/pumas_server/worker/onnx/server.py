@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -34,6 +34,8 @@ WORK = {
 }
 #: Behind a path of work: whether a body would be worked on, and no more.
 CHECK = "/check"
+Done = TypeVar("Done")
+
 _INVALID = "invalid_request_error"
 
 
@@ -124,18 +126,9 @@ class EngineServer:
         if handler is None:
             raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
         body = await _read_body(scope, receive)
-        try:
-            return await self._calls.run(partial(self._carry_out, handler, body), _left(receive))
-        except Unfit as unfit:
-            raise Refusal(400, str(unfit), _INVALID) from None
-        except EngineFault as fault:
-            raise Refusal(500, str(fault), "server_error") from None
-        except CallerLeft:
-            raise
-        except Exception as error:
-            traceback.print_exception(error, file=sys.stderr)
-            told = f"the engine failed: {type(error).__name__}"
-            raise Refusal(500, told, "server_error") from None
+        return await _explained(
+            self._calls.run(partial(self._carry_out, handler, body), _left(receive))
+        )
 
     async def _check(self, path: str, scope: Message, receive: Receive) -> bytes:
         """Whether a call of `path` with this body would be carried out; it takes no slot."""
@@ -143,10 +136,7 @@ class EngineServer:
         if check is None:
             raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
         body = await _read_body(scope, receive)
-        try:
-            await asyncio.to_thread(lambda: check(_read_object(body)))
-        except Unfit as unfit:
-            raise Refusal(400, str(unfit), _INVALID) from None
+        await _explained(asyncio.to_thread(lambda: check(_read_object(body))))
         return b'{"fits":true}'
 
     def _carry_out(self, handler: Handler, body: bytes) -> bytes:
@@ -187,6 +177,22 @@ class EngineServer:
             {"id": slot, "n_ctx": served.context_tokens, "is_processing": slot < busy}
             for slot in range(self._calls.slots)
         ]
+
+
+async def _explained(work: Awaitable[Done]) -> Done:
+    """The result of work on a body; what it raises, as `Refusal`."""
+    try:
+        return await work
+    except Unfit as unfit:
+        raise Refusal(400, str(unfit), _INVALID) from None
+    except EngineFault as fault:
+        raise Refusal(500, str(fault), "server_error") from None
+    except CallerLeft:
+        raise
+    except Exception as error:
+        traceback.print_exception(error, file=sys.stderr)
+        told = f"the engine failed: {type(error).__name__}"
+        raise Refusal(500, told, "server_error") from None
 
 
 def _read_object(body: bytes) -> dict[str, object]:
