@@ -63,7 +63,7 @@ test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_H
 	@PUMAS_RANDOM=1 PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle
 
 bench: install $(GEMMA) ## measure ours beside the engine alone
-	@failed=0; for rows in serve catalogue wake; do \
+	@failed=0; for rows in serve catalogue wake onnx; do \
 	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
 	done; exit $$failed
 
