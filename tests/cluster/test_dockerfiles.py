@@ -22,7 +22,11 @@ GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
 STARTED = {
     "operator": ("pumas_operator.__main__", "pumas_operator.install_profiles"),
     "router": ("pumas_server.router.__main__",),
-    "worker": ("pumas_server.worker.__main__", "pumas_server.worker.engine_xllama"),
+    "worker": (
+        "pumas_server.worker.__main__",
+        "pumas_server.worker.engine_xllama",
+        "pumas_server.worker.onnx.__main__",
+    ),
 }
 #: Looked for by name at run time: uvicorn's fast parts.
 BY_NAME = {"httptools", "uvloop"}
