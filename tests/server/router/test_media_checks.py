@@ -82,9 +82,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 async def fill(router: RunningRouter, held: Held) -> list[asyncio.Task[Any]]:
     """Occupy every permit."""
-    calls = [
-        asyncio.create_task(router.operate(LOOK)) for _ in range(TEST_SETTINGS.image_permits)
-    ]
+    calls = [asyncio.create_task(router.operate(LOOK)) for _ in range(TEST_SETTINGS.image_permits)]
     await eventually(lambda: held.began == len(calls), "every thread is at work")
     return calls
 
