@@ -294,7 +294,7 @@ def build_projector(path: Path, *, width: int = WIDTH, unexpected: bool = False)
     model.ones("mm.a.norm_mid.weight", 2 * inner)
     model.noise("mm.a.mlp.2.weight", width, 2 * inner)
     if unexpected:
-        model.noise("v.unexpected.weight", inner, inner)
+        model.zeros("a.blk.0.attn_k.bias", inner)
     model.write()
 
 
