@@ -95,7 +95,7 @@ def test_nobody_there(tmp_path: Path) -> None:
     [
         (100_000, {}, "Truncated"),
         (None, {"task": "text-ranking"}, "MissingRankingHead"),
-        (None, {"runtime": "onnxruntime"}, "NotImplemented"),
+        (None, {"runtime": "onnxruntime"}, "NotAModel"),
     ],
 )
 def test_a_verdict_that_no_repetition_mends(
