@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -80,7 +81,9 @@ class Loop:
 def engine(folder: Path) -> Iterator[tuple[httpx.Client, psutil.Process]]:
     """Our engine, ready, and a client of it."""
     command = [sys.executable, "-P", "-m", "pumas_server.worker.onnx", "-m", str(folder)]
-    port = "18097"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     command += ["--port", port, "-t", str(THREADS), "-np", "1", "--device", "cpu"]
     process = subprocess.Popen(command)
     try:

@@ -60,14 +60,13 @@ def example_models() -> list[Any]:
 
 def placed(model: ServedModel) -> ServedModel:
     """The model with the absolute path that a relative one of a manifest file becomes."""
-    assert model.spec.source
-    if model.spec.source.path is None:
-        return model
-    path = os.path.normpath(f"/project/crds/examples/local/{model.spec.source.path}")
-    if model.spec.source.path.startswith("/"):
-        path = model.spec.source.path
-    spec = model.spec.model_copy(update={"source": Source(path=path)})
-    return model.model_copy(update={"spec": spec})
+    named = {"source": model.spec.source, "projector": model.spec.projector}
+    absolute = {
+        field: Source(path=os.path.normpath(f"/project/crds/examples/local/{source.path}"))
+        for field, source in named.items()
+        if source is not None and source.path is not None and not source.path.startswith("/")
+    }
+    return model.model_copy(update={"spec": model.spec.model_copy(update=absolute)})
 
 
 @pytest.mark.parametrize(("name", "model", "profile"), example_models())

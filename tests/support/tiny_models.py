@@ -240,8 +240,11 @@ def _add_decision_layer(model: _Model, layer: int, *, in_head: bool) -> None:
             model.zeros(f"{block}.{name}.bias", times * WIDTH)
 
 
-def build_projector(path: Path, *, width: int = WIDTH) -> None:
-    """Eyes and ears for a model of that width: 64 pixels square, mel spectrograms of 80 bands."""
+def build_projector(path: Path, *, width: int = WIDTH, unexpected: bool = False) -> None:
+    """Eyes and ears for a model of that width: 64 pixels square, mel spectrograms of 80 bands.
+
+    With a tensor that is `unexpected` its header is sound and the engine aborts on it.
+    """
     inner, heads, up, patch, side = 32, 2, 64, 8, 64
     model = _Model(path, "clip", seed=2)
     writer = model.writer
@@ -290,6 +293,8 @@ def build_projector(path: Path, *, width: int = WIDTH) -> None:
     model.noise("mm.a.mlp.1.weight", 4 * inner, 4 * inner)
     model.ones("mm.a.norm_mid.weight", 2 * inner)
     model.noise("mm.a.mlp.2.weight", width, 2 * inner)
+    if unexpected:
+        model.zeros("a.blk.0.attn_k.bias", inner)
     model.write()
 
 

@@ -38,6 +38,13 @@ class Facts:
     """Width of an embedder's vectors."""
     limits: tuple[Limit, ...] = ()
     """What the runtime states of its own limits."""
+    expected_input: tuple[str, ...] = ()
+    """What the model's files promise that it will take, for as long as no runtime has told."""
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Kinds of content that it takes, or will once it runs."""
+        return self.modalities.input or self.expected_input
 
 
 _TEXT = frozenset({Capability.CHAT_GENERATION, Capability.TEXT_GENERATION})
@@ -84,8 +91,8 @@ def _offered(task: Task | None, facts: Facts) -> frozenset[Capability] | None:
     if facts.mode is EngineMode.DECIDE:
         # Native evidence: such an engine can do nothing else, and no task of the hub names it.
         return frozenset({Capability.DECISION})
-    sees = "image" in facts.modalities.input
-    senses = sees or "audio" in facts.modalities.input
+    sees = "image" in facts.takes
+    senses = sees or "audio" in facts.takes
     if task is not None:
         offered = TASK_CAPABILITIES.get(task, frozenset())
         if senses and Capability.TEXT_EMBEDDING in offered:

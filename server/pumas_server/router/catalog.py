@@ -22,7 +22,7 @@ from pumas_server.contract.descriptors import (
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.strict_json import quoted
 from pumas_server.router.catalog_row import Evidence, Identity, Row, Target
-from pumas_server.router.last_facts import last_facts
+from pumas_server.router.last_facts import last_facts, select_inputs
 from pumas_server.router.observations import UNOBSERVED, Observation, ObservationKey, key_of
 from pumas_server.router.source import Endpoint, ModelRecord
 
@@ -162,7 +162,8 @@ def _row(made_of: Evidence, external_in_flight: int) -> Row:
     callable_first = sorted(telling, key=lambda told: not (told[0].ready and told[1].ready))
     facts = callable_first[0][1] if callable_first else last_facts(record)
     if not targets:
-        facts = replace(facts, ready=False)
+        # An engine that starts has not told what it takes, but its files have.
+        facts = replace(facts, ready=False, expected_input=select_inputs(model.status.file))
     return Row(
         model=model,
         load_state=_load_state(model, bool(targets)),

@@ -100,7 +100,8 @@ class Row:
     def awake_descriptors(self) -> tuple[Descriptor, ...]:
         """What it will offer when it is awake, as far as is known at rest."""
         known = self.facts.modalities
-        modalities = known if known.input else Modalities(input=("text",), output=known.output)
+        takes = self.facts.takes or ("text",)
+        modalities = Modalities(input=takes, output=known.output)
         return declare(self.model.spec, replace(self.facts, ready=True, modalities=modalities))
 
     @property

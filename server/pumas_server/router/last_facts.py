@@ -7,7 +7,7 @@ the header of its file says at least what it will be started for.
 from __future__ import annotations
 
 from pumas_crds.engine_mode import ModeChoice, engine_mode
-from pumas_crds.facts import RuntimeStatus
+from pumas_crds.facts import FileFacts, RuntimeStatus
 from pumas_crds.vocabulary import Runtime
 from pumas_server.capabilities import Facts
 from pumas_server.contract.descriptors import Modalities
@@ -39,4 +39,14 @@ def last_facts(record: ModelRecord) -> Facts:
     if file is None:
         return Facts()
     chosen = engine_mode(model.spec.task, file)
-    return Facts(mode=chosen.mode if isinstance(chosen, ModeChoice) else None)
+    mode = chosen.mode if isinstance(chosen, ModeChoice) else None
+    return Facts(mode=mode, expected_input=select_inputs(file))
+
+
+def select_inputs(file: FileFacts | None) -> tuple[str, ...]:
+    """Kinds of content that a model of these files will take; none while they were not read."""
+    if file is None:
+        return ()
+    if file.input_modalities is not None:
+        return file.input_modalities
+    return ("text", *(file.projector.input_modalities if file.projector is not None else ()))

@@ -164,7 +164,8 @@ class OpenAiApi:
 
     async def _awake(self, session: Session, row: Row) -> Row:
         """The row, waked if it sleeps and will serve this route."""
-        if not row.asleep or not offers(row.awake_descriptors, self._route.capability):
+        route = self._route
+        if not row.asleep or not offers(row.awake_descriptors, route.capability, route.requires):
             return row
         try:
             return await self._activator.wake(session, row)

@@ -41,10 +41,15 @@ def as_route_error(error: ContractError) -> RouteError:
     return RouteError(error.code.status, error.code, error.message)
 
 
-def offers(descriptors: Iterable[Descriptor], capability: Capability) -> bool:
-    """Whether the capability is available by these descriptors."""
+def offers(
+    descriptors: Iterable[Descriptor], capability: Capability, modalities: Iterable[str] = ()
+) -> bool:
+    """Whether the capability is available by these descriptors, and takes these modalities."""
     return any(
-        d.capability is capability and isinstance(d.availability, Available) for d in descriptors
+        d.capability is capability
+        and isinstance(d.availability, Available)
+        and {*modalities} <= {*d.input_modalities}
+        for d in descriptors
     )
 
 

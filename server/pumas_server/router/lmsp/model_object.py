@@ -81,7 +81,7 @@ def build_model_object(record: ModelRecord, pages: str) -> ModelObject:
             "completion": Capability.TEXT_GENERATION in offered,
             "embeddings": Capability.TEXT_EMBEDDING in offered,
             "tools": _chats(offered) and told is not None and bool(told.tool_calls),
-            "vision": _chats(offered) and "image" in facts.modalities.input,
+            "vision": _chats(offered) and "image" in facts.takes,
             "structured_output": _follows_grammar(record, facts),
             "streaming": writes,
         },

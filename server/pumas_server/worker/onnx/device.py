@@ -16,12 +16,18 @@ DEVICES = (CPU, CUDA, AUTO)
 
 CPU_PROVIDER = "CPUExecutionProvider"
 CUDA_PROVIDER = "CUDAExecutionProvider"
-#: What is asked of the library, in this order.
-PROVIDERS = {
-    CPU: (CPU_PROVIDER,),
-    CUDA: (CUDA_PROVIDER, CPU_PROVIDER),
-    AUTO: (CUDA_PROVIDER, CPU_PROVIDER),
-}
+#: A device's memory grows by what is asked for, not by doubling.
+_CUDA_OPTIONS = {"arena_extend_strategy": "kSameAsRequested"}
+
+
+def select_providers(requested: str, available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    """What to ask the library for, of what its build has, with options, best first."""
+    wanted = (
+        [(CPU_PROVIDER, {})]
+        if requested == CPU
+        else [(CUDA_PROVIDER, _CUDA_OPTIONS), (CPU_PROVIDER, {})]
+    )
+    return [(name, options) for name, options in wanted if name in available]
 
 
 @dataclass(frozen=True, slots=True)

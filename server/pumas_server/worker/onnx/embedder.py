@@ -14,7 +14,7 @@ from pumas_server.worker.onnx.embedding_request import (
     read_embedding_request,
 )
 from pumas_server.worker.onnx.facts import embedding_width
-from pumas_server.worker.onnx.folder import TOKENIZER, ModelFolder
+from pumas_server.worker.onnx.folder import ModelFolder
 from pumas_server.worker.onnx.kind import sentence_output, token_output
 from pumas_server.worker.onnx.norm_weights import fetch_layer_norm
 from pumas_server.worker.onnx.pooling import Floats, LayerNorm, Mask, pool, unit
@@ -22,7 +22,7 @@ from pumas_server.worker.onnx.recipe import Pooling
 from pumas_server.worker.onnx.served import Served, Unfit
 from pumas_server.worker.onnx.session import Array, Session
 from pumas_server.worker.onnx.text_encoder import TextEncoder
-from pumas_server.worker.onnx.text_tokens import TextTokens
+from pumas_server.worker.onnx.text_tokens import TextTokens, fetch_tokens
 
 EMBEDDINGS = "/v1/embeddings"
 
@@ -33,7 +33,7 @@ def load_embedder(root: Path, folder: ModelFolder, device: str, threads: int) ->
     width = embedding_width(folder)
     if folder.layer_norm is not None:
         norm = fetch_layer_norm(root / folder.layer_norm, width)
-    tokens = TextTokens((root / TOKENIZER).read_bytes(), folder.context_tokens)
+    tokens = fetch_tokens(root, folder)
     session = Session(root / folder.weights, device, threads)
     embedder = _Embedder(folder, session, tokens, norm)
     # The config may not know the width, and a graph need not say it: one call does.

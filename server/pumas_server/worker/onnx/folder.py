@@ -63,6 +63,8 @@ class ModelFolder:
     """The tokenizer's family; empty when its file does not say."""
     context_tokens: int
     """Tokens of one input, special ones included; 0 when the files do not say."""
+    padding: int
+    """The token that fills a batch, as far as the config says."""
     pooling: Pooling | None
     """None when the files do not say."""
     layer_norm: str | None
@@ -143,7 +145,8 @@ def read_model_folder(files: Files, name: str) -> ModelFolder:
         image_graph=image_graph,
         config=config,
         tokenizer=reading.tokenizer(),
-        context_tokens=_context(config, reading.said(TOKENIZER_CONFIG)),
+        context_tokens=_context(_texts(config), reading.said(TOKENIZER_CONFIG)),
+        padding=count(_texts(config).get("pad_token_id")),
         pooling=pooling,
         layer_norm=layer_norm,
         image=image,
@@ -244,14 +247,18 @@ def _partner(name: str) -> str | None:
     return posixpath.join(folder, other + halves[2])
 
 
-def _context(config: Description, tokenizer_config: object) -> int:
+def _texts(config: Description) -> Description:
+    """What a config says of texts: a part of its own where there are images too."""
+    side = member(config, "text_config")
+    return side if isinstance(side, dict) else config
+
+
+def _context(texts: Description, tokenizer_config: object) -> int:
     """Tokens of one input.
 
     Some models number positions from after the padding token, and have that many fewer; the limit
     in their tokenizer's config then says so.
     """
-    side = member(config, "text_config")
-    texts = side if isinstance(side, dict) else config
     positions = count(texts.get("max_position_embeddings")) or count(texts.get("n_positions"))
     limit = count(member(tokenizer_config, "model_max_length"))
     first = count(texts.get("pad_token_id")) + 1

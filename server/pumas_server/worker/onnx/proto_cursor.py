@@ -19,6 +19,8 @@ BLOCK_BYTES = 1 << 16
 FIELDS_LIMIT = 4 << 20
 #: Longer texts, such as documentation, are not kept.
 TEXT_BYTES_LIMIT = 4096
+#: Of all texts together, kept ones and others: a hundred times a large model's.
+TEXTS_BYTES_LIMIT = 64 << 20
 _VARINT_BYTES = 10
 
 
@@ -54,13 +56,14 @@ _WIRES = {int(wire): wire for wire in Wire}
 class ProtoCursor:
     """A position in the bytes; every read is checked against the end of the file."""
 
-    __slots__ = ("_block", "_block_at", "_fields_left", "_reader", "at", "end")
+    __slots__ = ("_block", "_block_at", "_fields_left", "_reader", "_texts_left", "at", "end")
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._block = b""
         self._block_at = 0
         self._fields_left = FIELDS_LIMIT
+        self._texts_left = TEXTS_BYTES_LIMIT
         self.at = 0
         self.end = reader.size
 
@@ -106,6 +109,9 @@ class ProtoCursor:
         size = inner - self.at
         if size > TEXT_BYTES_LIMIT:
             raise no_model(f"a name has {size} bytes; the limit is {TEXT_BYTES_LIMIT}")
+        self._texts_left -= size
+        if self._texts_left < 0:
+            raise no_model(f"the names in the file have more than {TEXTS_BYTES_LIMIT} bytes")
         return str(self._take(size), "utf-8", "replace")
 
     def pass_over(self, wire: Wire, end: int) -> int:

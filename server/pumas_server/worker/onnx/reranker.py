@@ -10,20 +10,20 @@ from pathlib import Path
 
 from pumas_server.worker.onnx.answer import ranking_answer
 from pumas_server.worker.onnx.embedding_request import build_limits, check_characters, check_count
-from pumas_server.worker.onnx.folder import TOKENIZER, ModelFolder
+from pumas_server.worker.onnx.folder import ModelFolder
 from pumas_server.worker.onnx.kind import LOGITS
 from pumas_server.worker.onnx.pooling import Floats, Mask
 from pumas_server.worker.onnx.served import Limit, Served, Unfit
 from pumas_server.worker.onnx.session import Array, Session
 from pumas_server.worker.onnx.text_encoder import TextEncoder
-from pumas_server.worker.onnx.text_tokens import TextTokens
+from pumas_server.worker.onnx.text_tokens import TextTokens, fetch_tokens
 
 RERANK = "/v1/rerank"
 
 
 def load_reranker(root: Path, folder: ModelFolder, device: str, threads: int) -> Served:
     """Load the model. Raises `HeaderFault`, `EngineFault`, `OSError`."""
-    tokens = TextTokens((root / TOKENIZER).read_bytes(), folder.context_tokens)
+    tokens = fetch_tokens(root, folder)
     session = Session(root / folder.weights, device, threads)
     reranker = _Reranker(tokens, TextEncoder(session, LOGITS, tokens.padding, None))
     return Served(

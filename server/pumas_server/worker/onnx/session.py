@@ -17,7 +17,12 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _errors
 
 from pumas_server.contract.redaction import redact_foreign
-from pumas_server.worker.onnx.device import CUDA, CUDA_PROVIDER, PROVIDERS, DeviceRefusal, device_of
+from pumas_server.worker.onnx.device import (
+    CUDA_PROVIDER,
+    DeviceRefusal,
+    device_of,
+    select_providers,
+)
 from pumas_server.worker.onnx.fault import EngineFault
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,10 +56,10 @@ class Session:
 
     def __init__(self, weights: Path, device: str, threads: int) -> None:
         """Load `weights` for `device`: `cpu`, `cuda` or `auto`. Raises `EngineFault`."""
-        available = onnxruntime.get_available_providers()
-        if device == CUDA and CUDA_PROVIDER not in available:
-            raise EngineFault("CUDA was asked for, but this build of the engine has none")
-        wanted = [name for name in PROVIDERS[device] if name in available]
+        wanted = select_providers(device, onnxruntime.get_available_providers())
+        if any(name == CUDA_PROVIDER for name, _ in wanted):
+            # CUDA's libraries may lie in packages beside this one, where nothing looks for them.
+            onnxruntime.preload_dlls()
         try:
             self._session = onnxruntime.InferenceSession(
                 weights, _options(threads), providers=wanted

@@ -22,20 +22,20 @@ from pumas_server.worker.onnx.embedding_request import (
     read_embedding_request,
 )
 from pumas_server.worker.onnx.facts import embedding_width
-from pumas_server.worker.onnx.folder import TOKENIZER, ModelFolder
+from pumas_server.worker.onnx.folder import ModelFolder
 from pumas_server.worker.onnx.image_encoder import ImageEncoder
 from pumas_server.worker.onnx.kind import TEXT_VECTORS
 from pumas_server.worker.onnx.pooling import Floats, Mask, unit
 from pumas_server.worker.onnx.served import Served
 from pumas_server.worker.onnx.session import Array, Session
 from pumas_server.worker.onnx.text_encoder import TextEncoder
-from pumas_server.worker.onnx.text_tokens import TextTokens
+from pumas_server.worker.onnx.text_tokens import TextTokens, fetch_tokens
 
 
 def load_shared_space(root: Path, folder: ModelFolder, device: str, threads: int) -> Served:
     """Load the model. Raises `HeaderFault`, `EngineFault`, `OSError`."""
     assert folder.image is not None
-    tokens = TextTokens((root / TOKENIZER).read_bytes(), folder.context_tokens)
+    tokens = fetch_tokens(root, folder)
     session = Session(root / folder.weights, device, threads)
     image_session = session
     if folder.image_weights != folder.weights:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from pumas_server.worker.header_fault import no_model
+from pumas_server.worker.onnx.folder import TOKENIZER, ModelFolder
 from pumas_server.worker.onnx.served import Unfit
-
-#: Words that tokenizers use for what fills a batch.
-_PADDINGS = ("[PAD]", "<pad>", "<|endoftext|>", "</s>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +30,19 @@ class Tokens:
 class TextTokens:
     """A tokenizer, and how many tokens the model takes."""
 
-    def __init__(self, data: bytes, limit: int) -> None:
-        """Load `tokenizer.json`; `limit` 0 is none. Raises `HeaderFault`."""
+    def __init__(self, data: bytes, limit: int, padding: int) -> None:
+        """Load `tokenizer.json`; `limit` 0 is none. Raises `HeaderFault`.
+
+        `padding` is the filling token where that file names none.
+        """
         try:
             self._tokenizer = Tokenizer.from_str(data.decode())
         except Exception as error:  # the library raises nothing more special
             raise no_model("the model's tokenizer.json is no tokenizer") from error
-        padding = self._tokenizer.padding
-        named = (self._tokenizer.token_to_id(word) for word in _PADDINGS)
-        self.padding: int = (
-            padding["pad_id"] if padding else next((p for p in named if p is not None), 0)
-        )
-        """The token that fills a batch."""
+        said = self._tokenizer.padding
+        self.padding: int = said["pad_id"] if said else padding
+        """The token that fills a batch. Masks make it count for nothing, yet it is no matter of
+        taste: some graphs number positions by it."""
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._limit = limit
@@ -70,3 +70,9 @@ class TextTokens:
                     f" the limit is {self._limit}"
                 )
         return tokens
+
+
+def fetch_tokens(root: Path, folder: ModelFolder) -> TextTokens:
+    """The tokenizer of a model. Raises `HeaderFault`, `OSError`."""
+    data = (root / TOKENIZER).read_bytes()
+    return TextTokens(data, folder.context_tokens, folder.padding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,3 +38,13 @@ def onnx_client(
             return clients[name]
 
         yield client
+
+
+@pytest.fixture
+def copy(tiny_onnx: TinyOnnx, tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of a tiny model's folder, to be spoilt."""
+
+    def copied(name: str) -> Path:
+        return Path(shutil.copytree(tiny_onnx.root / name, tmp_path / name))
+
+    return copied

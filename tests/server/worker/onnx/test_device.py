@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumas_server.worker.onnx.device import DeviceRefusal, device_of
+from pumas_server.worker.onnx.device import DeviceRefusal, device_of, select_providers
 
 CUDA, TENSORRT, CPU = "CUDAExecutionProvider", "TensorrtExecutionProvider", "CPUExecutionProvider"
 
@@ -32,3 +32,17 @@ def test_cuda_that_was_not_got_is_refused(report: list[str], told: str) -> None:
         "CUDA was asked for, but the engine could not set it up;"
         f" its execution providers are: {told}"
     )
+
+
+@pytest.mark.parametrize(
+    ("requested", "available", "asked"),
+    [
+        ("cpu", [CUDA, CPU], [CPU]),
+        ("cuda", [TENSORRT, CUDA, CPU], [CUDA, CPU]),
+        ("cuda", [CPU], [CPU]),
+        ("auto", [CUDA, CPU], [CUDA, CPU]),
+        ("auto", ["AzureExecutionProvider", CPU], [CPU]),
+    ],
+)
+def test_what_is_asked_for(requested: str, available: list[str], asked: list[str]) -> None:
+    assert [name for name, _ in select_providers(requested, available)] == asked

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from pumas_crds.engine_mode import ModeChoice, engine_mode
 from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import EngineMode, Reason, Task
 from pumas_server.worker.header_fault import HeaderFault
-from pumas_server.worker.onnx.facts import read_onnx_facts
-from pumas_server.worker.onnx.files import LocalFiles
 from pumas_server.worker.onnx.folder import Companions, candidates, companions, locate
+from support.spoilt_onnx import change, facts, refusal, rewrite
 from support.tiny_onnx import POSITIONS, SPACE, WIDTH, TinyOnnx
 
 SPLIT = "onnx/text_model.onnx"
-
-
-def facts(root: Path, name: str) -> FileFacts:
-    return read_onnx_facts(LocalFiles(root), name)
 
 
 def bytes_of(root: Path) -> int:
@@ -116,27 +110,6 @@ def test_companions() -> None:
     assert companions("onnx/vision_model_fp16.onnx").required[-1] == "onnx/text_model_fp16.onnx"
 
 
-@pytest.fixture
-def copy(tiny_onnx: TinyOnnx, tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of a tiny model's folder, to be spoilt."""
-
-    def copied(name: str) -> Path:
-        return Path(shutil.copytree(tiny_onnx.root / name, tmp_path / name))
-
-    return copied
-
-
-def rewrite(path: Path, **more: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
-
-
-def refusal(root: Path, name: str) -> tuple[Reason, str]:
-    with pytest.raises(HeaderFault) as caught:
-        facts(root, name)
-    assert str(root) not in caught.value.message
-    return caught.value.reason, caught.value.message
-
-
 @pytest.mark.parametrize(
     ("folder", "name", "missing"),
     [
@@ -158,103 +131,6 @@ def test_a_file_that_is_missing_is_named(
     assert reason is Reason.NOT_A_MODEL
     shown = missing if missing.count("/") == 0 or missing in message else Path(missing).name
     assert message == f"the model's file {shown} is not there"
-
-
-@pytest.mark.parametrize(
-    ("folder", "file", "more", "message"),
-    [
-        (
-            "mean",
-            "1_Pooling/config.json",
-            {"pooling_mode_max_tokens": True},
-            "pooling_mode_max_tokens; one of",
-        ),
-        (
-            "mean",
-            "1_Pooling/config.json",
-            {"pooling_mode_mean_tokens": False},
-            "chooses no pooling",
-        ),
-        (
-            "mean",
-            "1_Pooling/config.json",
-            {"pooling_mode": "weightedmean"},
-            "pooling is weightedmean",
-        ),
-        (
-            "rerank",
-            "config.json",
-            {"id2label": {"0": "a", "1": "b"}},
-            "outputs (logits) are neither vectors nor",
-        ),
-        ("rerank", "config.json", {"architectures": ["TinyModel"]}, "outputs (logits) are neither"),
-        ("clip", "preprocessor_config.json", {"resample": 9}, "names no resample filter"),
-        ("clip", "preprocessor_config.json", {"crop_size": 5000}, "not of 1 to 4096 pixels"),
-        (
-            "clip",
-            "preprocessor_config.json",
-            {"size": {"longest_edge": 8}},
-            "not of 1 to 4096 pixels",
-        ),
-        (
-            "clip",
-            "preprocessor_config.json",
-            {"image_mean": [1, 2]},
-            "no three numbers as image_mean",
-        ),
-        ("clip", "preprocessor_config.json", {"image_std": [1, 0, 1]}, "image_std of zero"),
-        (
-            "clip",
-            "preprocessor_config.json",
-            {"do_center_crop": False},
-            "leaves images of different sizes",
-        ),
-    ],
-)
-def test_a_config_that_says_what_is_not_done(
-    folder: str, file: str, more: dict[str, Any], message: str, copy: Callable[[str], Path]
-) -> None:
-    root = copy(folder)
-    rewrite(root / file, **more)
-    assert message in refusal(root, locate(root)[1])[1]
-
-
-def modules(*kinds: str, path: str = "") -> str:
-    prefix = "sentence_transformers.models."
-    paths = ["", "1_Pooling", "2_LayerNorm", "3"]
-    return json.dumps(
-        [{"type": prefix + kind, "path": path or paths[n]} for n, kind in enumerate(kinds)]
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[", "the model's modules.json is no JSON"),
-        ("{}", "modules.json is no list of 1 to 16 modules"),
-        (
-            modules("Transformer", "Pooling", "Dense"),
-            "module 2 of the model is Dense, which this engine",
-        ),
-        (modules("Transformer", "WordWeights"), "module 1 of the model is WordWeights"),
-        (
-            modules("Transformer", "Pooling", "Normalize", "LayerNorm"),
-            "module 2 of the model is Normalize",
-        ),
-        (modules("CLIPModel"), "module 0 of the model is CLIPModel"),
-        (modules("Transformer", "Pooling", path="../up"), "module 0 of the model is Transformer"),
-        (
-            '[{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "/etc"}]',
-            "outside the model's folder",
-        ),
-    ],
-)
-def test_modules_that_are_not_followed(
-    text: str, message: str, copy: Callable[[str], Path]
-) -> None:
-    root = copy("mean")
-    (root / "modules.json").write_text(text)
-    assert message in refusal(root, "onnx/model.onnx")[1]
 
 
 def test_files_that_are_none(copy: Callable[[str], Path]) -> None:
@@ -291,85 +167,6 @@ def test_weights_that_are_cut_short(copy: Callable[[str], Path]) -> None:
     reason, message = refusal(root, "onnx/model.onnx")
     assert reason is Reason.TRUNCATED
     assert message.startswith("model.onnx: the file ends after")
-
-
-def change(path: Path, edit: Callable[[onnx.ModelProto], None]) -> None:
-    model = onnx.load(path)
-    edit(model)
-    path.write_bytes(model.SerializeToString())
-
-
-def _input(name: str, kind: int = TensorProto.INT64, *shape: Any) -> Callable[[Any], None]:
-    return lambda model: model.graph.input.append(
-        helper.make_tensor_value_info(name, kind, shape or ("batch", "sequence"))
-    )
-
-
-def _typed(kind: int) -> Callable[[Any], None]:
-    return lambda model: setattr(model.graph.input[0].type.tensor_type, "elem_type", kind)
-
-
-def _fixed(model: Any) -> None:
-    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 128
-
-
-def _operator(model: Any) -> None:
-    model.graph.node.append(helper.make_node("Fancy", [], ["f"], domain="com.example"))
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (
-            _input("past_key_values.0.key"),
-            "the input past_key_values.0.key, which this engine does not feed",
-        ),
-        (
-            _input("token_type_ids\n"),
-            "the input token_type_ids\ufffd, which this engine does not feed",
-        ),
-        (_typed(TensorProto.FLOAT), "the model's input input_ids has the type FLOAT"),
-        (
-            _input("position_ids", TensorProto.INT64, 3, "b", "s"),
-            "position_ids has 3 dimensions, not 2",
-        ),
-        (_fixed, "the model's input input_ids has a fixed shape"),
-        (
-            _operator,
-            "the model uses the operator com.example:Fancy, which this engine does not have",
-        ),
-        (lambda model: model.graph.input.pop(0), "the model has no input input_ids"),
-        (lambda model: model.graph.output.pop(), "the model's outputs (none) are neither"),
-    ],
-)
-def test_graphs_that_cannot_be_fed(
-    edit: Callable[[Any], None], message: str, copy: Callable[[str], Path]
-) -> None:
-    root = copy("mean")
-    change(root / "onnx/model.onnx", edit)
-    assert message in refusal(root, "onnx/model.onnx")[1]
-
-
-def test_one_side_of_a_shared_space_alone(copy: Callable[[str], Path]) -> None:
-    root = copy("split")
-    shutil.copy(root / "onnx/vision_model.onnx", root / "model.onnx")
-    assert (
-        refusal(root, "model.onnx")[1] == "the model has no input input_ids: it takes images alone"
-    )
-    shutil.copy(root / "onnx/text_model.onnx", root / "onnx/vision_model.onnx")
-    change(root / "onnx/vision_model.onnx", _input("pixel_values", TensorProto.FLOAT, "b", 3, 8, 8))
-    assert "has no output image_embeds; its outputs are text_embeds" in refusal(root, SPLIT)[1]
-
-
-def test_a_domain_that_the_file_defines_itself_is_known(copy: Callable[[str], Path]) -> None:
-    root = copy("mean")
-
-    def define(model: Any) -> None:
-        _operator(model)
-        model.functions.append(helper.make_function("com.example", "Fancy", [], ["f"], [], []))
-
-    change(root / "onnx/model.onnx", define)
-    assert facts(root, "onnx/model.onnx").pooling == "mean"
 
 
 def test_weights_in_a_further_file(copy: Callable[[str], Path]) -> None:
@@ -412,14 +209,6 @@ def test_tokens_of_one_input(
     if limit is not None:
         (root / "tokenizer_config.json").write_text(json.dumps({"model_max_length": limit}))
     assert facts(root, "onnx/model.onnx").context_tokens == tokens
-
-
-def test_without_a_description_of_the_chain(copy: Callable[[str], Path]) -> None:
-    root = copy("cls")
-    (root / "modules.json").unlink()
-    assert facts(root, "model.onnx").pooling == "cls"
-    shutil.rmtree(root / "1_Pooling")
-    assert facts(root, "model.onnx").pooling == ""
 
 
 def test_quantised_weights(copy: Callable[[str], Path]) -> None:

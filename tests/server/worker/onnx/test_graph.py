@@ -290,6 +290,14 @@ def test_fields_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         read(b"\x08\x01" * 101)
 
 
+def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumas_server.worker.onnx.proto_cursor.TEXTS_BYTES_LIMIT", 100)
+    with pytest.raises(HeaderFault, match="the names in the file have more than 100 bytes"):
+        read(GOOD)
+    with pytest.raises(HeaderFault, match="a name has 5000 bytes; the limit is 4096"):
+        read(field(7, field(11, field(1, bytes(5000)))))
+
+
 def test_two_graphs_and_none() -> None:
     empty = helper.make_model(helper.make_graph([], "g", [], [])).SerializeToString()
     with pytest.raises(HeaderFault, match="the file has two graphs"):

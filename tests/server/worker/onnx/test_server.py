@@ -24,6 +24,7 @@ EMBED = "/v1/embeddings"
 def served(handler: Handler) -> Served:
     return Served(
         handlers={EMBED: handler},
+        checks={EMBED: check},
         input_modalities=("text",),
         output_modalities=("vector",),
         device="cpu",
@@ -31,6 +32,12 @@ def served(handler: Handler) -> Served:
         embedding_width=16,
         context_tokens=48,
     )
+
+
+def check(body: dict[str, object]) -> None:
+    """As a check is: no work, and a refusal of what the work would refuse."""
+    if body.get("input") == "too long":
+        raise Unfit("input[0] has input_tokens 49; the limit is 48")
 
 
 def echo(body: dict[str, object]) -> bytes:
@@ -246,3 +253,33 @@ async def test_work_for_a_caller_who_left_is_still_work() -> None:
         await eventually(lambda: app.busy == 0, "no work")
         assert await busy(client) == 0
         assert caller.sent == []
+
+
+async def test_whether_a_body_fits_is_told_without_work() -> None:
+    def work(body: dict[str, object]) -> bytes:
+        raise AssertionError("nobody asked for work")
+
+    async with asking(engine(work)) as client:
+        assert (await client.post(f"{EMBED}/check", json={"input": "a"})).json() == {"fits": True}
+        refused = await client.post(f"{EMBED}/check", json={"input": "too long"})
+        assert refused.status_code == 400
+        assert "input_tokens 49" in refused.json()["error"]["message"]
+        assert (await client.post("/v1/rerank/check", json={})).status_code == 501
+        assert (await client.get(f"{EMBED}/check")).status_code == 405
+        assert (await client.post("/check", json={})).status_code == 404
+
+
+async def test_a_check_waits_for_no_slot() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(body: dict[str, object]) -> bytes:
+        begun.set()
+        assert go_on.wait(10)
+        return b"{}"
+
+    async with asking(engine(work, slots=1)) as client:
+        busy = asyncio.create_task(client.post(EMBED, json={"input": "a"}))
+        await asyncio.to_thread(begun.wait, 10)
+        assert (await client.post(f"{EMBED}/check", json={"input": "a"})).status_code == 200
+        go_on.set()
+        assert (await busy).status_code == 200
