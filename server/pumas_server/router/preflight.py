@@ -36,8 +36,6 @@ CHECK = "/check"
 _LIMIT = "input_tokens"
 #: Tokens that stand around a text and have none of its bytes.
 SPECIAL_TOKENS = 8
-#: The form in which letters are taken apart; tokenizers may bring a text into any.
-_SPLIT_FORM = "NFKD"
 
 
 class Preflight:
@@ -91,8 +89,8 @@ def longest_text(source: AnyInput) -> int:
 def _longest_form(text: str) -> int:
     if text.isascii():
         return len(text)
-    # The sum, since one form is shorter here and longer there than the other.
-    return len(text.encode()) + len(normalize(_SPLIT_FORM, text).encode())
+    # Letters are taken apart or not: one form is longer here and the other there, hence the sum.
+    return len(text.encode()) + len(normalize("NFKD", text).encode())
 
 
 def _reason(body: bytes) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from pumas_crds.facts import FileFacts
 from pumas_crds.source import Source
 from pumas_crds.vocabulary import ONNX, ONNX_SUFFIX
-from pumas_server.worker.diffusion.pipeline_folder import GRAPHS, INDEX, read_pipeline_facts
+from pumas_crds.vocabulary import PIPELINE_INDEX as INDEX
 from pumas_server.worker.header_fault import no_model
 from pumas_server.worker.onnx.facts import read_onnx_facts
 from pumas_server.worker.onnx.files import Files, LocalFiles
@@ -119,6 +119,9 @@ def _read_model(files: Files, name: str) -> FileFacts:
 
 
 def _read_pipeline(files: Files) -> FileFacts:
+    # Here and not above: half the time that a pod of an encoder takes to look at its files.
+    from pumas_server.worker.diffusion.pipeline_folder import GRAPHS, read_pipeline_facts
+
     facts = read_pipeline_facts(files.read)
     graphs = [_read_graph(files, name) for name in GRAPHS]
     most = max((graph for graph, _ in graphs), key=lambda graph: graph.parameters)
