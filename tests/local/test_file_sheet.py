@@ -66,6 +66,71 @@ def test_sheet_of_other_models(tiny_models: Path, model: str, lines: list[str]) 
     assert [line for line in lines if f"  {line}" not in sheet] == []
 
 
+def test_sheet_of_an_onnx_folder(onnx_models: Path) -> None:
+    done = run(onnx_models / "mean")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().startswith(
+        "mean\n"
+        "  Format           ONNX\n"
+        "  Architecture     tiny\n"
+        "  Size             23.0 KiB (23,505 bytes)\n"
+        "  Quantisation     FLOAT (most weights)\n"
+        "  Parameters       4,008\n"
+        "  Context          48 tokens\n"
+        "  Tokenizer        WordPiece\n"
+        "  Takes            text\n"
+        "  Embedding width  16\n"
+        "  Pooling          mean\n"
+        "  Ranking head     no\n"
+        "\n"
+        "  Mode             embed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "lines"),
+    [
+        (
+            "rerank",
+            ["Ranking head     yes (a classifier of one label)", "Pooling          not stated"],
+        ),
+        ("clip/model.onnx", ["Takes            text, image", "Embedding width  12"]),
+    ],
+)
+def test_sheet_of_other_onnx_models(onnx_models: Path, model: str, lines: list[str]) -> None:
+    sheet = printed(inspect_file(onnx_models / model, None)).splitlines()
+    assert sheet[0] == model.rpartition("/")[2]
+    assert [line for line in lines if f"  {line}" not in sheet] == []
+
+
+def test_sheet_of_a_pipeline(onnx_models: Path) -> None:
+    """Named by its folder or by its index, it is one model."""
+    folder = onnx_models / "pipeline"
+    sheet = printed(inspect_file(folder, None)).splitlines()
+    assert sheet[1:9] == [
+        "  Format           ONNX",
+        "  Pipeline         StableDiffusionPipeline",
+        "  Size             73.9 KiB (75,667 bytes)",
+        "  Quantisation     FLOAT (most weights)",
+        "  Parameters       18,357",
+        "  Context          77 tokens",
+        "  Tokenizer        clip",
+        "  Takes            text",
+    ]
+    assert sheet[9] == "" and sheet[10].endswith("generate-image")
+    assert "  image_generation      available" in sheet
+    assert printed(inspect_file(folder / "model_index.json", None)).splitlines()[1:] == sheet[1:]
+
+
+def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == (
+        f"pumas: NotAModel: {tmp_path.name}: the model's folder has none of model.onnx,"
+        " onnx/model.onnx, text_model.onnx, onnx/text_model.onnx\n"
+    )
+
+
 def test_refused_file_as_a_person_sees_it(tiny_models: Path) -> None:
     done = run(tiny_models / "tiny-rerank-headless.gguf")
     assert done.returncode == 1

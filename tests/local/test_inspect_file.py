@@ -140,7 +140,7 @@ def _unfit(kind: str, folder: Path, tiny_models: Path) -> Path:
     [
         ("missing", "SourceUnreachable", "is not there"),
         ("below a file", "SourceUnreachable", "Not a directory"),
-        ("folder", "NotAModel", "is a folder"),
+        ("folder", "NotAModel", "unfit.gguf: the model's folder has none of model.onnx, "),
         ("pipe", "NotAModel", "is not a regular file"),
         ("empty", "NotAModel", "is empty"),
         ("text", "NotAModel", "does not begin as a GGUF file does"),
@@ -203,6 +203,10 @@ def test_json(tiny_models: Path) -> None:
         "pooling": "mean",
         "ranking_head": False,
         "decision": "",
+        "format": None,
+        "input_modalities": None,
+        "pipeline": None,
+        "projector": None,
     }
     capabilities = body.pop("capabilities")
     assert [entry["capability"] for entry in capabilities] == list(ROW_OF)
@@ -277,10 +281,14 @@ def test_the_weights_are_not_read(tmp_path: Path) -> None:
     assert after.user + after.system - before.user - before.system < 1
 
 
-def test_no_http_stack_and_no_engine_is_imported(tiny_models: Path) -> None:
+@pytest.mark.parametrize("model", ["tiny-chat.gguf", "mean", "pipeline"])
+def test_no_http_stack_and_no_engine_is_imported(
+    tiny_models: Path, onnx_models: Path, model: str
+) -> None:
+    folder = onnx_models if "." not in model else tiny_models
     program = (
         "import sys; from pumas_local.cli import app\n"
-        f"app(['inspect', {str(tiny_models / 'tiny-chat.gguf')!r}], standalone_mode=False)\n"
+        f"app(['inspect', {str(folder / model)!r}], standalone_mode=False)\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
         "print(*[n for n in sys.modules if n.startswith('pumas_server.router')], file=sys.stderr)"
     )
@@ -289,6 +297,7 @@ def test_no_http_stack_and_no_engine_is_imported(tiny_models: Path) -> None:
     roots, router = done.stderr.split("\n")[:2]
     assert "pydantic" in roots.split()
     heavy = {"aiohttp", "asyncio", "fastapi", "httpx", "starlette", "uvicorn", "xllamacpp", "yaml"}
+    heavy |= {"onnxruntime"} if model == "pipeline" else {"numpy", "onnxruntime", "tokenizers"}
     assert heavy & set(roots.split()) == set()
     assert router == ""
 
