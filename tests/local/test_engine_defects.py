@@ -469,7 +469,7 @@ def test_more_calls_than_a_connection_may_carry(serving: Serving) -> None:
 
 
 def test_media_that_an_engine_without_projector_is_sent(serving: Serving) -> None:
-    """§3, §7: forwarded as it is, it neither ends the engine nor makes it fetch anything."""
+    """§3, §7: what would end the engine, or make it fetch something, does not reach it."""
     fetched: list[str] = []
 
     class Keeper(BaseHTTPRequestHandler):
@@ -493,8 +493,8 @@ def test_media_that_an_engine_without_projector_is_sent(serving: Serving) -> Non
         ):
             alias = "chat" if "chat" in path else "emb"
             answer = serving.client.post(serving.url + path, json={"model": alias, **asked})
-            assert answer.status_code >= 400
-            assert answer.headers["x-pumas-outcome"] == "unknown"
+            assert answer.status_code == 400
+            assert answer.headers["x-pumas-outcome"] == "not_admitted"
     finally:
         web.shutdown()
         thread.join()
