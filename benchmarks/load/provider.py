@@ -15,6 +15,7 @@ import json
 import random
 import sys
 import time
+from typing import cast
 
 import uvloop
 
@@ -82,8 +83,7 @@ class Provider(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._held = bytearray()
 
     def data_received(self, data: bytes) -> None:

@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import time
+from typing import cast
 from urllib.parse import urlsplit
 
 import uvloop
@@ -63,9 +64,8 @@ class Stream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.write(self._request)
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
