@@ -50,9 +50,9 @@ def test_a_projectors_facts_are_those_of_the_whole_file(tiny_models: Path) -> No
         facts = fetch_projector_facts(server.url)
         assert facts == projector_facts(read_header(raw, len(raw)), len(raw))
         assert (facts.width, facts.size_bytes) == (64, len(raw))
-    with file_server((tiny_models / "tiny-chat.gguf").read_bytes()) as server:
-        with pytest.raises(HeaderFault) as caught:
-            fetch_projector_facts(server.url)
+    whole = (tiny_models / "tiny-chat.gguf").read_bytes()
+    with file_server(whole) as server, pytest.raises(HeaderFault) as caught:
+        fetch_projector_facts(server.url)
     assert "is no projector" in caught.value.message
 
 
