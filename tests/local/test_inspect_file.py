@@ -203,6 +203,10 @@ def test_json(tiny_models: Path) -> None:
         "pooling": "mean",
         "ranking_head": False,
         "decision": "",
+        "format": None,
+        "input_modalities": None,
+        "pipeline": None,
+        "projector": None,
     }
     capabilities = body.pop("capabilities")
     assert [entry["capability"] for entry in capabilities] == list(ROW_OF)
