@@ -75,6 +75,9 @@ def serve(
     max_in_flight: Annotated[
         int, typer.Option(min=1, help="Calls that are admitted at once.")
     ] = 1024,
+    external_in_flight: Annotated[
+        int, typer.Option(min=1, help="Calls of one external server that are admitted at once.")
+    ] = 64,
     prompt: Annotated[
         str | None, typer.Option(help="Stream one completion of this text to the terminal.")
     ] = None,
@@ -98,7 +101,17 @@ def serve(
     if len(texts) == 1:
         raise typer.BadParameter("give two texts or more", param_hint="--compare")
     folder = data or default_data_folder()
-    options = ServeOptions(manifests, host, port, folder, max_in_flight, prompt, texts, once)
+    options = ServeOptions(
+        manifests,
+        host,
+        port,
+        folder,
+        max_in_flight,
+        external_in_flight=external_in_flight,
+        prompt=prompt,
+        compare=texts,
+        once=once,
+    )
     try:
         status = run(options)
     except (ManifestError, CannotServe) as error:

@@ -39,6 +39,7 @@ class ServeOptions:
     port: int
     data: Path
     max_in_flight: int
+    external_in_flight: int = 64
     prompt: str | None = None
     compare: Sequence[str] = ()
     once: bool = False
@@ -97,6 +98,7 @@ async def _route(
         node.source,
         RouterSettings(
             max_in_flight=options.max_in_flight,
+            external_in_flight=options.external_in_flight,
             propagation_seconds=0,
             # Whoever can reach it is this machine's own user.
             model_management=is_loopback(options.host),

@@ -1,11 +1,17 @@
-"""Further flags of the engine: an allow-list, and nothing that could name a file or an address."""
+"""Settings of the engine by runtime; of its further flags an allow-list without files, addresses."""
 
 from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
 
-from pumas_crds.engine import Engine
+from pumas_crds.engine import (
+    IMAGE_SETTINGS,
+    LLAMA_CPP_SETTINGS,
+    ONNX_RUNTIME_SETTINGS,
+    Engine,
+)
+from pumas_crds.served_model import ServedModel
 
 
 @pytest.mark.parametrize(
@@ -69,3 +75,54 @@ def test_unset_is_not_empty_so_that_a_profiles_list_can_be_replaced_by_none() ->
 def test_sixteen_at_the_most() -> None:
     with pytest.raises(ValidationError, match="at most 16"):
         Engine.model_validate({"extraArgs": ["--swa-full"] * 17})
+
+
+#: A value of each setting.
+SETTINGS: dict[str, object] = {
+    "context_tokens": 512,
+    "parallel": 2,
+    "gpu_layers": 1,
+    "flash_attention": "on",
+    "cache_type_k": "q8_0",
+    "cache_type_v": "q8_0",
+    "chat_template": "x",
+    "device": "cpu",
+    "steps": 4,
+    "guidance_percent": 750,
+    "extra_args": ("--swa-full",),
+}
+
+
+def test_every_setting_is_of_one_runtime_or_of_all() -> None:
+    assert set(SETTINGS) == set(Engine.model_fields)
+    assert not {*LLAMA_CPP_SETTINGS} & {*ONNX_RUNTIME_SETTINGS}
+    shared = {*SETTINGS} - {*LLAMA_CPP_SETTINGS} - {*ONNX_RUNTIME_SETTINGS}
+    assert shared == {"parallel"}
+    assert {*IMAGE_SETTINGS} <= {*ONNX_RUNTIME_SETTINGS}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_is_given_and_what_is_left_without_it(name: str) -> None:
+    full = Engine.model_validate(SETTINGS)
+    assert full.gives([name]) and not Engine().gives([name])
+    rest = full.without([name])
+    assert getattr(rest, name) is None
+    assert {n for n in SETTINGS if rest.gives([n])} == {*SETTINGS} - {name}
+    assert not full.without(SETTINGS).gives(SETTINGS)
+
+
+@pytest.mark.parametrize("runtime", ["llama.cpp", "onnxruntime"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_model_takes_the_settings_of_its_runtime(name: str, runtime: str) -> None:
+    foreign = ONNX_RUNTIME_SETTINGS if runtime == "llama.cpp" else LLAMA_CPP_SETTINGS
+    given = {"runtime": runtime, "source": {"path": "m"}}
+    engine = Engine.model_validate({name: SETTINGS[name]}).model_dump(
+        by_alias=True, exclude_none=True
+    )
+    document = {"metadata": {"name": "m"}, "spec": given | {"engine": engine}}
+    if name not in foreign:
+        model = ServedModel.model_validate(document)
+        assert model.spec.engine is not None and model.spec.engine.gives([name])
+    else:
+        with pytest.raises(ValidationError, match="engine takes, beside parallel"):
+            ServedModel.model_validate(document)

@@ -192,3 +192,33 @@ def test_a_refusal_is_one_sentence(task: Task, file: FileFacts, message: str) ->
     refusal = engine_mode(task, file)
     assert isinstance(refusal, ModeRefusal)
     assert refusal.message == message
+
+
+PIPELINE = _file(format="onnx", pipeline="SomePipeline")
+
+
+@pytest.mark.parametrize("task", [None, *Task])
+def test_a_pipeline_draws_and_does_nothing_else(task: Task | None) -> None:
+    draws = task in (None, Task.TEXT_TO_IMAGE)
+    assert outcome(task, PIPELINE) == (EngineMode.GENERATE_IMAGE if draws else MISMATCH)
+    told = engine_mode(task, PIPELINE)
+    sentence = told.why if isinstance(told, ModeChoice) else told.message
+    assert "the folder is an image pipeline (SomePipeline)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("format_", "engine", "head"),
+    [
+        ("onnx", "ONNX Runtime", "a classifier of one label"),
+        (None, "llama.cpp", "cls.output.weight"),
+    ],
+)
+def test_a_refusal_speaks_of_the_engine_that_it_would_be(
+    format_: str | None, engine: str, head: str
+) -> None:
+    encoder = _file(causal=False, pooling="mean", format=format_)
+    refused = engine_mode(Task.TEXT_TO_IMAGE, encoder)
+    assert isinstance(refused, ModeRefusal)
+    assert refused.message == f"no {engine} engine does the recorded task text-to-image"
+    headless = engine_mode(Task.TEXT_RANKING, encoder)
+    assert isinstance(headless, ModeRefusal) and head in headless.message

@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from support.engines import engine_client, plain_engine
+from support.senses import png, text_of, wav
 from support.serve import Serving, manifest, serve
 from support.tiny_models import build_chat, build_encoder
 from support.worker import until
@@ -469,7 +470,7 @@ def test_more_calls_than_a_connection_may_carry(serving: Serving) -> None:
 
 
 def test_media_that_an_engine_without_projector_is_sent(serving: Serving) -> None:
-    """§3, §7: forwarded as it is, it neither ends the engine nor makes it fetch anything."""
+    """§3, §7: it neither ends the engine nor makes it fetch anything."""
     fetched: list[str] = []
 
     class Keeper(BaseHTTPRequestHandler):
@@ -484,17 +485,27 @@ def test_media_that_an_engine_without_projector_is_sent(serving: Serving) -> Non
     thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        image = {"type": "image_url", "image_url": {"url": f"http://127.0.0.1:{web.server_port}/"}}
-        clip = {"type": "input_audio", "input_audio": {"format": "wav", "data": "UklGRg=="}}
-        for path, asked in (
-            ("/v1/chat/completions", {"messages": [{"role": "user", "content": [image]}]}),
-            ("/v1/embeddings", {"input": [{"content": [image]}]}),
-            ("/v1/embeddings", {"input": [{"content": [clip]}]}),
+        far = {"type": "image_url", "image_url": {"url": f"http://127.0.0.1:{web.server_port}/"}}
+        near = {
+            "type": "image_url",
+            "image_url": {"url": "data:image/png;base64," + text_of(png())},
+        }
+        clip = {"type": "input_audio", "input_audio": {"format": "wav", "data": text_of(wav())}}
+        word = {"type": "text", "text": "a"}
+        for content, outcome in (
+            ([far], "not_admitted"),
+            ([near], "unknown"),
+            ([clip, word], "unknown"),
         ):
-            alias = "chat" if "chat" in path else "emb"
-            answer = serving.client.post(serving.url + path, json={"model": alias, **asked})
-            assert answer.status_code >= 400
-            assert answer.headers["x-pumas-outcome"] == "unknown"
+            chat = {"model": "chat", "messages": [{"role": "user", "content": content}]}
+            embedding = {"model": "emb", "input": [{"content": content}]}
+            for path, asked in (("/v1/chat/completions", chat), ("/v1/embeddings", embedding)):
+                answer = serving.client.post(serving.url + path, json=asked)
+                assert answer.status_code >= 400
+                assert answer.headers["x-pumas-outcome"] == outcome
+        asked = {"model": "emb", "input": [{"content": [clip]}]}
+        answer = serving.client.post(serving.url + "/v1/embeddings", json=asked)
+        assert answer.headers["x-pumas-outcome"] == "not_admitted"
     finally:
         web.shutdown()
         thread.join()

@@ -55,6 +55,14 @@ def test_a_relative_path_is_relative_to_its_file(
     assert model.spec.source and model.spec.source.path == str(tmp_path / "w" / "tiny.gguf")
 
 
+def test_a_projectors_path_is_relative_to_its_file_too(tmp_path: Path) -> None:
+    (model,) = read(
+        tmp_path, WHOLE.replace("gguf}", "gguf}, projector: {path: ../eyes.gguf}")
+    ).models
+    assert model.spec.projector is not None
+    assert model.spec.projector.path == str(tmp_path.parent / "eyes.gguf")
+
+
 def test_an_absolute_path_stays(tmp_path: Path) -> None:
     (model,) = read(tmp_path, WHOLE.replace("tiny.gguf", "/w/tiny.gguf")).models
     assert model.spec.source and model.spec.source.path == "/w/tiny.gguf"

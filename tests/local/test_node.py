@@ -69,9 +69,11 @@ async def refusal(tmp_path: Path, manifests: Manifests) -> Reason:
 async def test_refusals_before_any_process(tmp_path: Path) -> None:
     missing = Manifests((served_model(profile="long"),))
     assert await refusal(tmp_path, missing) is Reason.PROFILE_NOT_FOUND
-    runtime = Manifests((served_model(runtime="onnxruntime"),))
-    assert await refusal(tmp_path, runtime) is Reason.NOT_IMPLEMENTED
-    for spec in ({"source": {"http": {"url": "http://h/m.gguf"}}}, {"replicas": 2}):
+    for spec in (
+        {"projector": {"http": {"url": "http://h/p.gguf"}}},
+        {"source": {"http": {"url": "http://h/m.gguf"}}},
+        {"replicas": 2},
+    ):
         beyond = Manifests((served_model(**spec),))
         assert await refusal(tmp_path, beyond) is Reason.NOT_IMPLEMENTED
     profile = serving_profile(allowedEndpointHosts=["near.example"])

@@ -37,8 +37,9 @@ BRIEF = {"kind": "text_generation", "max_tokens": 4, "temperature": 0}
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Serving]:
-    odd = tmp_path_factory.mktemp("odd") / "odd-projector.gguf"
-    build_projector(odd, unexpected=True)
+    folder = tmp_path_factory.mktemp("projectors")
+    build_projector(folder / "odd.gguf", unexpected=True)
+    build_projector(folder / "split.gguf", hears=128)
     documents = [
         manifest(
             alias,
@@ -48,7 +49,10 @@ def serving(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iter
         for alias, (file, projector) in MODELS.items()
     ]
     chat = {"path": str(tiny_models / "tiny-chat.gguf")}
-    documents.append(manifest("odd", source=chat, projector={"path": str(odd)}))
+    documents += [
+        manifest(name, source=chat, projector={"path": str(folder / f"{name}.gguf")})
+        for name in ("odd", "split")
+    ]
     with serve(tmp_path_factory.mktemp("senses"), *documents) as running:
         for alias, capability in OFFERS.items():
             running.until_available(alias, capability)
@@ -116,8 +120,7 @@ def test_a_decision_model_whose_engine_refuses_media_does_not_declare_them(
     assert available(serving, "dec")["decision"]["input_modalities"] == ["text"]
     question = {"q": {"type": "noul", "instructions": "Is it polite?"}}
     wanted = {"kind": "decision", "state": "please", "questions": question}
-    decided = result(operate(serving, "dec", wanted, output="decisions"))
-    assert decided["answers"]["q"]["noul"] >= 0
+    assert result(operate(serving, "dec", wanted, output="decisions"))["answers"]["q"]["noul"] >= 0
     shown = operate(serving, "dec", wanted | {"images": [image()]}, output="decisions")
     assert (shown.status_code, shown.json()["error"]["code"]) == (422, "unsupported_modality")
 
@@ -132,6 +135,13 @@ def test_a_projector_of_another_width_is_refused_before_anything_is_loaded(
     )
     refused = operate(serving, "wide", image_part())
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "capability_unavailable")
+
+
+def test_a_projector_that_only_the_engine_finds_to_be_another_models(serving: Serving) -> None:
+    error = until(lambda: serving.rows()["split"].get("error"), "the fault of the engine")
+    assert error["reason"] == "ProjectorMismatch"
+    assert "n_embd_v = 64, n_embd_a = 128" in error["message"]
+    assert serving.rows()["split"]["load_state"] == "failed"
 
 
 def test_a_projector_that_the_engine_aborts_on_costs_its_engine_alone(serving: Serving) -> None:

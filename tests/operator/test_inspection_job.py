@@ -46,6 +46,11 @@ def test_another_source_digest_or_task_is_another_job() -> None:
         {"source": REMOTE},
         {"sha256": "0" * 64},
         {"task": "text-generation"},
+        {"projector": {"path": "/weights/eyes.gguf"}},
+        {"projector": REMOTE},
+        {"runtime": "onnxruntime"},
+        {"runtime": "onnxruntime", "engine": {"steps": 4}},
+        {"runtime": "onnxruntime", "engine": {"guidancePercent": 4}},
     ]
     names = [job(**spec)["metadata"]["name"] for spec in changed]
     assert len(set(names)) == len(changed)
@@ -53,7 +58,13 @@ def test_another_source_digest_or_task_is_another_job() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    [{"replicas": 3}, {"engine": {"parallel": 2}}, {"suspend": True}, {"alias": "other"}],
+    [
+        {"replicas": 3},
+        {"engine": {"parallel": 2}},
+        {"engine": {"contextTokens": 512}},
+        {"suspend": True},
+        {"alias": "other"},
+    ],
 )
 def test_an_unchanged_source_is_not_inspected_again(spec: dict[str, Any]) -> None:
     assert inspection_hash(served_model(**spec)) == inspection_hash(served_model())
@@ -106,3 +117,26 @@ def test_a_model_without_a_file_of_ours_has_none() -> None:
     assert inspection_hash(model) == ""
     with pytest.raises(ValueError, match="no source"):
         build_inspection_job(model, BUILT_IN_DEFAULT, SETTINGS)
+
+
+def test_it_looks_at_the_projector_too() -> None:
+    spec = pod(source=REMOTE, projector={"path": "/weights/eyes.gguf"})
+    (container,) = spec["containers"]
+    told = {v["name"]: v.get("value") for v in container["env"]}
+    asked = WorkerSpec.model_validate_json(told[Variable.WORKER])
+    assert asked.projector is not None and asked.projector.path == "/weights/eyes.gguf"
+    assert "/weights" in [mount["mountPath"] for mount in container["volumeMounts"]]
+
+
+def test_it_is_told_no_more_of_the_engine_than_its_verdict_hangs_on() -> None:
+    spec = pod(runtime="onnxruntime", engine={"steps": 4, "device": "cuda", "parallel": 3})
+    (container,) = spec["containers"]
+    told = {v["name"]: v.get("value") for v in container["env"]}
+    asked = WorkerSpec.model_validate_json(told[Variable.WORKER])
+    assert asked.engine.model_dump(exclude_none=True) == {"steps": 4}
+
+
+def test_it_runs_on_the_node_that_has_the_projector() -> None:
+    assert "nodeSelector" not in pod(PLACED, source=REMOTE)
+    placed = pod(PLACED, source=REMOTE, projector={"path": "/weights/eyes.gguf"})
+    assert placed["nodeSelector"] == {"gpu": "yes"}

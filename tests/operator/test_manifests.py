@@ -358,10 +358,88 @@ def test_a_profiles_variable_wins_over_the_bundles() -> None:
     assert [v["value"] for v in server["env"] if v["name"] == "SSL_CERT_FILE"] == ["/mine"]
 
 
-@pytest.mark.parametrize("runtime", ["onnxruntime", "external"])
-def test_other_runtimes_have_the_installations_image(runtime: Any) -> None:
-    profile = serving_profile(images={"llama.cpp": "x"}).spec
-    assert select_image(runtime, profile, SETTINGS) == SETTINGS.image
+@pytest.mark.parametrize(
+    ("runtime", "image"), [("llama.cpp", "x"), ("onnxruntime", "y"), ("external", None)]
+)
+def test_each_runtime_has_its_image_and_by_default_the_installations(
+    runtime: Any, image: str | None
+) -> None:
+    profile = serving_profile(images={"llama.cpp": "x", "onnxruntime": "y"}).spec
+    assert select_image(runtime, profile, SETTINGS) == (image or SETTINGS.image)
+    assert select_image(runtime, serving_profile().spec, SETTINGS) == SETTINGS.image
+
+
+CLAIM = {"persistentVolumeClaim": {"claimName": "weights", "path": "deep/tiny.gguf"}}
+OTHER_CLAIM = {"persistentVolumeClaim": {"claimName": "eyes", "path": "p.gguf"}}
+SAME_CLAIM = {"persistentVolumeClaim": {"claimName": "weights", "path": "p.gguf"}}
+HUB = {"huggingFace": {"repo": "o/m", "file": "p.gguf"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "projector", "volumes"),
+    [
+        # One volume serves both files that lie on it.
+        ({"path": "/srv/m.gguf"}, {"path": "/srv/p.gguf"}, {"/srv": "source"}),
+        (CLAIM, SAME_CLAIM, {"/source": "source"}),
+        (REMOTE, HUB, {"/models": "models"}),
+        # Two when they differ.
+        ({"path": "/srv/m.gguf"}, {"path": "/eyes/p.gguf"},
+         {"/srv": "source", "/eyes": "projector"}),
+        (CLAIM, OTHER_CLAIM, {"/source": "source", "/projector": "projector"}),
+        (CLAIM, {"path": "/eyes/p.gguf"}, {"/source": "source", "/eyes": "projector"}),
+        ({"path": "/srv/m.gguf"}, HUB, {"/srv": "source", "/models": "models"}),
+        (HUB, CLAIM, {"/models": "models", "/projector": "projector"}),
+        ({"path": "/m.gguf"}, {"path": "/p.gguf"},
+         {"/m.gguf": "source", "/p.gguf": "projector"}),
+        ({"path": "/m.gguf"}, {"path": "/m.gguf"}, {"/m.gguf": "source"}),
+        ({"path": "/srv/m.gguf"}, None, {"/srv": "source"}),
+    ],
+)  # fmt: skip
+def test_the_volumes_of_weights_and_projector(
+    source: Any, projector: Any, volumes: dict[str, str]
+) -> None:
+    spec = pod(source=source, **({"projector": projector} if projector else {}))
+    found = {path: volume["name"] for path, volume in mounts(spec).items()}
+    ours = {path: name for path, name in found.items() if name in ("source", "projector", "models")}
+    assert ours == volumes
+    names = [volume["name"] for volume in spec["volumes"]]
+    assert len(names) == len(set(names))
+    for container in (*spec["initContainers"], *spec["containers"]):
+        paths = [m["mountPath"] for m in container["volumeMounts"]]
+        assert len(paths) == len(set(paths)), "Kubernetes refuses two mounts at one path"
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "kind"),
+    [
+        ("/srv/m", "/srv/m", "Directory"),
+        ("/srv/m/model.onnx", "/srv/m", "Directory"),
+        ("/srv/m/onnx/model.onnx", "/srv/m", "Directory"),
+        ("/model.onnx", "/model.onnx", "File"),
+    ],
+)
+def test_an_onnx_model_is_mounted_with_all_its_files(path: str, mount: str, kind: str) -> None:
+    spec = pod(runtime="onnxruntime", source={"path": path})
+    assert mounts(spec)[mount]["hostPath"] == {"path": mount, "type": kind}
+
+
+def test_of_a_profiles_settings_a_model_gets_those_of_its_runtime() -> None:
+    profile = serving_profile(
+        engine={"contextTokens": 512, "extraArgs": ["--swa-full"], "device": "cuda", "parallel": 2}
+    )
+    llama = effective(served_model(engine={"gpuLayers": 1}), profile, SETTINGS).engine
+    assert llama.model_dump(exclude_none=True) == {
+        "context_tokens": 512, "parallel": 2, "gpu_layers": 1, "extra_args": ("--swa-full",),
+    }  # fmt: skip
+    drawing = served_model(runtime="onnxruntime", engine={"steps": 4})
+    onnx = effective(drawing, profile, SETTINGS).engine
+    assert onnx.model_dump(exclude_none=True) == {"parallel": 2, "device": "cuda", "steps": 4}
+
+
+def test_the_worker_is_told_of_the_projector() -> None:
+    told = effective(served_model(projector=HUB), BUILT_IN_DEFAULT, SETTINGS).projector
+    assert told == Source.model_validate(HUB)
+    assert effective(served_model(), BUILT_IN_DEFAULT, SETTINGS).projector is None
 
 
 def test_the_model_owns_it_and_nobody_waits_for_it() -> None:
@@ -398,6 +476,8 @@ def test_the_hash_tells_one_pod_from_another() -> None:
         deployment(engine={"parallel": 2}),
         deployment(drainSeconds=31),
         deployment(source={"path": "/weights/other.gguf"}),
+        deployment(projector={"path": "/weights/eyes.gguf"}),
+        deployment(projector={"path": "/weights/ears.gguf"}),
         deployment(serving_profile(engine={"parallel": 3})),
         deployment(serving_profile(engine={"extraArgs": ["--swa-full"]})),
         deployment(serving_profile(podAnnotations={"note": "x"})),

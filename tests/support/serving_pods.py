@@ -22,6 +22,8 @@ class ServingPod:
         self.supervisor = ScriptedUpstream(listing=self._tell)
         self.state = "ready"
         """What `/descriptor` says."""
+        self.takes = ["text"]
+        """The kinds of content that its engine declares."""
         self.ready = True
         """What `/readyz` says."""
         self.asked_ready: list[float] = []
@@ -57,7 +59,7 @@ class ServingPod:
             await talk.whole(200 if self.ready else 503, b"{}")
             return
         assert talk.request.path == "/descriptor"
-        runtime = {"slots": 4, "input_modalities": ["text"], "output_modalities": ["text"]}
+        runtime = {"slots": 4, "input_modalities": self.takes, "output_modalities": ["text"]}
         told: dict[str, Any] = {
             "state": self.state,
             "boot_id": "boot",

@@ -32,6 +32,8 @@ class SleepingModel:
     suspend: bool = False
     known: bool = True
     """Whether its file was inspected and its engine ever ran."""
+    senses: tuple[str, ...] = ()
+    """What its projector lets it take, by its inspected files."""
     version: int = 1
     state: str = "unloaded"
     error: dict[str, str] | None = None
@@ -48,6 +50,7 @@ class SleepingModel:
             "loadState": self.state,
             "specHash": "hash",
             **({"runtime": RUNTIME} if self.known else {}),
+            **({"file": self._file()} if self.senses else {}),
             "lastReplicas": 2,
         }
         model = ServedModel.model_validate(
@@ -68,6 +71,9 @@ class SleepingModel:
         )
         there = self.state == "loaded"
         return ModelRecord(model, "hash", (self.pod.endpoint(),) if there else ())
+
+    def _file(self) -> dict[str, Any]:
+        return {"architecture": "llama", "projector": {"inputModalities": list(self.senses)}}
 
     def change(self, **members: Any) -> None:
         """Somebody changes the model, and the watch tells."""

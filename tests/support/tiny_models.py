@@ -240,11 +240,15 @@ def _add_decision_layer(model: _Model, layer: int, *, in_head: bool) -> None:
             model.zeros(f"{block}.{name}.bias", times * WIDTH)
 
 
-def build_projector(path: Path, *, width: int = WIDTH, unexpected: bool = False) -> None:
+def build_projector(
+    path: Path, *, width: int = WIDTH, hears: int | None = None, unexpected: bool = False
+) -> None:
     """Eyes and ears for a model of that width: 64 pixels square, mel spectrograms of 80 bands.
 
-    With a tensor that is `unexpected` its header is sound and the engine aborts on it.
+    With another width at which it `hears`, no model takes it. With a tensor that is `unexpected`
+    its header is sound and the engine aborts on it.
     """
+    heard = hears or width
     inner, heads, up, patch, side = 32, 2, 64, 8, 64
     model = _Model(path, "clip", seed=2)
     writer = model.writer
@@ -257,7 +261,7 @@ def build_projector(path: Path, *, width: int = WIDTH, unexpected: bool = False)
         writer.add_uint32(f"clip.{sense}.attention.head_count", heads)
         writer.add_uint32(f"clip.{sense}.feed_forward_length", up)
         writer.add_uint32(f"clip.{sense}.block_count", 1)
-        writer.add_uint32(f"clip.{sense}.projection_dim", width)
+        writer.add_uint32(f"clip.{sense}.projection_dim", heard if sense == "audio" else width)
         writer.add_float32(f"clip.{sense}.attention.layer_norm_epsilon", 1e-6)
     writer.add_uint32("clip.vision.image_size", side)
     writer.add_uint32("clip.vision.patch_size", patch)
@@ -292,7 +296,7 @@ def build_projector(path: Path, *, width: int = WIDTH, unexpected: bool = False)
     model.ones("mm.a.norm_pre.weight", 4 * inner)
     model.noise("mm.a.mlp.1.weight", 4 * inner, 4 * inner)
     model.ones("mm.a.norm_mid.weight", 2 * inner)
-    model.noise("mm.a.mlp.2.weight", width, 2 * inner)
+    model.noise("mm.a.mlp.2.weight", heard, 2 * inner)
     if unexpected:
         model.zeros("a.blk.0.attn_k.bias", inner)
     model.write()

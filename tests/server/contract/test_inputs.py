@@ -189,3 +189,27 @@ def test_what_an_input_amounts_to(wanted: Any, format_: str, modalities: str) ->
     parsed = parse_operation(json.dumps({**with_input("text"), "input": wanted}).encode()).input
     assert parsed.format() == format_
     assert " ".join(sorted(parsed.modalities())) == modalities
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "measures"),
+    [
+        ("text", {"text": "héllo"}, {"input_count": 1, "input_characters": 5}),
+        # Characters are code points, and every one counts, also those that a caller trims.
+        ("text", {"text": " 𝄞\n"}, {"input_count": 1, "input_characters": 3}),
+        ("text_batch", {"texts": ["ab", "c"]}, {"input_count": 2, "input_characters": 3}),
+        ("rerank", {"query": "ab", "documents": ["c", "de", "f"]},
+         {"input_count": 3, "input_characters": 6}),
+        ("content_batch", {"items": [{"parts": [text_part("ab"), image_part(), text_part("c")]},
+                                     {"parts": [audio_part()]}]},
+         {"input_count": 2, "input_characters": 3}),
+        ("image", {}, {"input_count": 1}),
+        ("messages", {}, {}),
+        ("decision", {}, {}),
+        ("audio", {}, {}),
+    ],
+)  # fmt: skip
+def test_its_measures_have_the_names_of_bounds(
+    kind: str, changes: dict[str, Any], measures: dict[str, int]
+) -> None:
+    assert operation(input={**INPUTS[kind], **changes}).input.measures() == measures

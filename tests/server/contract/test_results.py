@@ -13,6 +13,7 @@ from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_STREAM_EVENT
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.results import (
     FinishReason,
+    ImageResult,
     TextResult,
     completed_record,
     delta_record,
@@ -39,6 +40,13 @@ def test_a_finite_result() -> None:
             '{"contract_version": 1, "request_id": "r1", "result": {"kind": "text",'
             ' "text": "é \\"x\\"\\n", "finish_reason": "stop"}}'
         ).encode()
+    )
+
+
+def test_an_image() -> None:
+    assert result_body("r1", ImageResult("iVBORw0KGgo=", 7)) == (
+        b'{"contract_version": 1, "request_id": "r1", "result": {"kind": "image",'
+        b' "png_base64": "iVBORw0KGgo=", "seed": 7}}'
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from support.eventually import eventually
 from support.routers import RunningRouter, chat_operation
+from support.senses import image_part, said
 from support.sleeping_model import SleepingModel, sleeping
 
 CHAT = {"model": "llm", "messages": [{"role": "user", "content": "hi"}]}
@@ -127,6 +128,35 @@ async def test_what_it_could_not_do_awake_does_not_wake_it(
     async with sleeping() as (running, model):
         assert (await running.operate(chat_operation(**changes)))[0] == status
         assert (model.scaled, model.renewed) == ([], 0)
+
+
+@pytest.mark.parametrize("senses", [("image",), ("image", "audio")])
+async def test_an_image_wakes_one_that_never_ran_and_will_see(senses: tuple[str, ...]) -> None:
+    async with sleeping() as (running, model):
+        model.change(known=False, senses=senses)
+        model.pod.takes = ["text", *senses]
+        await running.until(lambda c: bool(c.rows[0].facts.expected_input))
+        body = chat_operation(input=said(image_part()), capability=..., options=...)
+        call = asyncio.create_task(running.operate(body))
+        await begun(running, model, 1)
+        loads(model)
+        status, answer = await call
+        assert (status, answer["result"]["kind"]) == (200, "text"), answer
+
+
+async def test_a_transcription_wakes_who_hears_and_nobody_else() -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nllm\r\n--x--\r\n'
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    async with sleeping() as (running, model):
+        status, _, raw = await running.post("/v1/audio/transcriptions", form, **kind)
+        assert (status, model.scaled) == (409, []), raw
+        model.change(known=False, senses=("audio",))
+        model.pod.takes = ["text", "audio"]
+        await running.until(lambda c: bool(c.rows[0].facts.expected_input))
+        call = asyncio.create_task(running.post("/v1/audio/transcriptions", form, **kind))
+        await begun(running, model, 1)
+        loads(model)
+        assert (await call)[0] == 200
 
 
 async def test_a_route_that_it_does_not_serve_does_not_wake_it() -> None:

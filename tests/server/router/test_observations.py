@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumas_crds.facts import PodDescriptor
+from pumas_crds.facts import Limit, PodDescriptor
 from pumas_crds.vocabulary import EngineMode, Task
 from pumas_server.capabilities import Facts
 from pumas_server.contract.descriptors import Modalities
@@ -27,12 +27,19 @@ def test_a_ready_pod() -> None:
                     "slots": 4,
                     "inputModalities": ["text"],
                     "outputModalities": ["text"],
+                    "limits": [{"option": "input_tokens", "minimum": 1, "maximum": 9}],
                 },
                 "addedLater": {"x": 1},
             }
         )
     )
-    facts = Facts(ready=True, mode=EngineMode.GENERATE, modalities=TEXT, context_tokens=512)
+    facts = Facts(
+        ready=True,
+        mode=EngineMode.GENERATE,
+        modalities=TEXT,
+        context_tokens=512,
+        limits=(Limit(option="input_tokens", minimum=1, maximum=9),),
+    )
     assert said == Observation(facts, "b1", 4)
 
 

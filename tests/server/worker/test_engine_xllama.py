@@ -94,6 +94,7 @@ def test_a_reranker_and_a_pooling(tiny_models: Path) -> None:
     ("flags", "field", "value"),
     [
         ("-ngl 7", "n_gpu_layers", 7),
+        ("--mmproj eyes.gguf", "mmproj.path", "eyes.gguf"),
         ("--cache-ram 12", "cache_ram_mib", 12),
         ("--threads-http 9", "n_threads_http", 9),
         ("--no-context-shift", "ctx_shift", False),

@@ -96,6 +96,7 @@ def test_nobody_there(tmp_path: Path) -> None:
         (100_000, {}, "Truncated"),
         (None, {"task": "text-ranking"}, "MissingRankingHead"),
         (None, {"runtime": "onnxruntime"}, "NotAModel"),
+        (None, {"engine": {"steps": 4}}, "NotImplemented"),
     ],
 )
 def test_a_verdict_that_no_repetition_mends(
@@ -156,3 +157,57 @@ def test_inspect_needs_a_spec_and_a_place_for_its_result(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 1 and "cannot be written" in done.stderr
+
+
+def test_weights_and_projector_are_fetched_each_into_its_place(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    weights, eyes = (
+        (tiny_models / f"{name}.gguf").read_bytes() for name in ("tiny-chat", "tiny-projector")
+    )
+    with file_server(weights) as server, file_server(eyes) as other:
+        for verb in ("inspect", "fetch", "fetch"):
+            code, told, said = run(verb, tmp_path, http(server), projector=http(other))
+            assert code == 0, said
+            assert told["file"]["projector"] == {
+                "inputModalities": ["image", "audio"], "sizeBytes": len(eyes), "width": 64,
+            }  # fmt: skip
+        # To inspect, to fetch; the second start finds both there.
+        assert (len(server.asked), len(other.asked)) == (2, 2)
+    found = {path.read_bytes() for path in (tmp_path / "models").rglob("*.gguf")}
+    assert found == {weights, eyes}
+
+
+def test_a_projector_that_is_there_is_served_where_it_lies(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    eyes = {"path": str(tiny_models / "tiny-projector.gguf")}
+    with file_server((tiny_models / "tiny-chat.gguf").read_bytes()) as server:
+        for verb in ("inspect", "fetch"):
+            code, told, _ = run(verb, tmp_path, http(server), projector=eyes)
+            assert (code, told["file"]["projector"]["width"]) == (0, 64)
+    assert len([*(tmp_path / "models").rglob("*.gguf")]) == 1
+
+
+@pytest.mark.parametrize(("verb", "code"), [("fetch", 1), ("inspect", 0)], ids=["fetch", "inspect"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("tiny-projector-wide", "ProjectorMismatch"), ("tiny-embed", "NotAModel")],
+)
+def test_a_projector_that_cannot_be_its(
+    tiny_models: Path, tmp_path: Path, verb: str, code: int, name: str, reason: str
+) -> None:
+    source = {"path": str(tiny_models / "tiny-chat.gguf")}
+    with file_server((tiny_models / f"{name}.gguf").read_bytes()) as server:
+        status, told, _ = run(verb, tmp_path, source, projector=http(server))
+    assert (status, told["error"]["reason"]) == (code, reason)
+    assert told["error"]["message"].startswith("w.gguf: ")
+    assert not [*(tmp_path / "models").rglob("*.gguf")], "what is no use is not kept"
+
+
+@pytest.mark.parametrize("verb", ["fetch", "inspect"])
+def test_a_projector_that_cannot_be_reached(tiny_models: Path, tmp_path: Path, verb: str) -> None:
+    source = {"path": str(tiny_models / "tiny-chat.gguf")}
+    with file_server(b"", statuses=[404]) as server:
+        code, told, _ = run(verb, tmp_path, source, projector=http(server))
+    assert (code, told["error"]["reason"]) == (1, "SourceUnreachable")

@@ -222,3 +222,19 @@ def test_there_are_threads_for_every_admitted_call_and_for_probes() -> None:
 )
 def test_cpus_are_bounded_by_the_quota(schedulable: int, quota: str, cpus: int) -> None:
     assert select_cpus(schedulable, quota) == cpus
+
+
+def test_a_projector_stands_beside_the_model() -> None:
+    seeing = spec().model_copy(update={"projector": Source(path="/models/eyes.gguf")})
+    program = EngineProgram(("llama-server",))
+    for mode in (EngineMode.GENERATE, EngineMode.EMBED, EngineMode.DECIDE):
+        built = build_engine_command(program, seeing, mode, FILE, SETTINGS)
+        assert value(built, "--mmproj") == "/models/eyes.gguf"
+        assert "--mmproj" not in command(mode)
+    fetched = Source.model_validate({"http": {"url": "http://h/eyes.gguf"}})
+    seeing = spec().model_copy(update={"projector": fetched})
+    built = build_engine_command(
+        program, seeing, EngineMode.GENERATE, FILE, replace(SETTINGS, models="/cache")
+    )
+    assert value(built, "--mmproj").startswith("/cache/source-")
+    assert value(built, "--mmproj").endswith("/eyes.gguf")

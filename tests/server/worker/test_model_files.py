@@ -1,123 +1,116 @@
-"""All files of a model that lie on this machine, judged by the runtime that would serve them."""
+"""All files of a model that lies on this machine: weights, projector, and the order of complaints."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pumas_crds.facts import FileFacts
-from pumas_crds.vocabulary import Reason
+from pumas_crds.source import Source
+from pumas_crds.vocabulary import Reason, Runtime
 from pumas_crds.worker_spec import WorkerSpec
-from pumas_server.worker.model_files import check_files, read_onnx
-from pumas_server.worker.onnx_model import read_local
+from pumas_server.worker.model_files import check_files
 from pumas_server.worker.weights import Refused
 
-GRAPH = "onnx/model.onnx"
+
+def check(folder: Path, file: str, projector: str | None = None, **spec: Any) -> FileFacts:
+    """The facts of models in the folder; nothing is said beside."""
+
+    def silent(sentence: str) -> None:
+        raise AssertionError(sentence)
+
+    digest = spec.pop("digest", True)
+    asked = WorkerSpec(
+        alias="tiny",
+        runtime=spec.pop("runtime", Runtime.LLAMA_CPP),
+        source=Source(path=str(folder / file)),
+        projector=Source(path=str(folder / projector)) if projector else None,
+        **spec,
+    )
+    return check_files(asked, "/models", silent, digest=digest)
 
 
-def check(path: Path, *, digest: bool = True, **spec: Any) -> FileFacts:
-    told = {"alias": "a", "runtime": "onnxruntime", "source": {"path": str(path)}, **spec}
-    return check_files(WorkerSpec.model_validate(told), "/models", _quiet, digest=digest)
+def refusal(*arguments: Any, **spec: Any) -> tuple[Reason, str]:
+    with pytest.raises(Refused) as caught:
+        check(*arguments, **spec)
+    fault = caught.value.fault
+    assert "/" not in fault.message
+    return fault.reason, fault.message
 
 
-def _quiet(_: str) -> None:
-    """Nobody listens."""
+def test_a_model_alone_has_no_projector(tiny_models: Path) -> None:
+    facts = check(tiny_models, "tiny-chat.gguf")
+    assert (facts.architecture, facts.projector) == ("llama", None)
 
 
-def refusal(path: Path, **spec: Any) -> tuple[Reason, str]:
-    with pytest.raises(Refused) as told:
-        check(path, **spec)
-    assert str(path.parent) not in told.value.fault.message
-    return told.value.fault.reason, told.value.fault.message
-
-
-@pytest.mark.parametrize("model", ["mean", "rerank", "clip", "pipeline"])
-def test_a_folder_is_what_its_files_say(onnx_models: Path, model: str) -> None:
-    assert check(onnx_models / model) == read_onnx(onnx_models / model)
-    assert read_onnx(onnx_models / model) == read_local(onnx_models / model)
-
-
-def test_the_digest_is_of_the_graph(onnx_models: Path) -> None:
-    graph = onnx_models / "mean" / GRAPH
-    digest = hashlib.sha256(graph.read_bytes()).hexdigest()
-    for path in (onnx_models / "mean", graph):
-        assert check(path, sha256=digest).digest == f"sha256:{digest}"
-        assert check(path, sha256=digest, digest=False).digest == ""
-        reason, message = refusal(path, sha256="0" * 64)
-        assert reason is Reason.DIGEST_MISMATCH
-        assert message.startswith(f"model.onnx has sha256 {digest[:12]}…, not 000000000000…")
-
-
-@pytest.mark.parametrize("name", ["", "model_index.json"])
-def test_a_pipeline_has_no_digest(onnx_models: Path, name: str) -> None:
-    reason, message = refusal(onnx_models / "pipeline" / name, sha256="0" * 64)
-    assert reason is Reason.NOT_IMPLEMENTED
-    assert message == "a pipeline is many files, so it has no sha256 to check"
+def test_the_facts_of_both(tiny_models: Path) -> None:
+    facts = check(tiny_models, "tiny-chat.gguf", "tiny-projector.gguf")
+    assert facts.architecture == "llama"
+    assert facts.projector is not None
+    assert facts.projector.input_modalities == ("image", "audio")
+    assert facts.projector.size_bytes == (tiny_models / "tiny-projector.gguf").stat().st_size
+    alone = check(tiny_models, "tiny-chat.gguf")
+    assert facts.model_copy(update={"projector": None}) == alone
 
 
 @pytest.mark.parametrize(
-    ("model", "task", "reason"),
+    ("projector", "reason", "words"),
     [
-        ("mean", "text-ranking", Reason.MISSING_RANKING_HEAD),
-        ("mean", "text-to-image", Reason.TASK_MISMATCH),
-        ("pipeline", "feature-extraction", Reason.TASK_MISMATCH),
-        ("mean", "text-generation", Reason.TASK_MISMATCH),
+        ("tiny-projector-wide.gguf", Reason.PROJECTOR_MISMATCH, "gives vectors of 128 values"),
+        ("tiny-chat.gguf", Reason.NOT_A_MODEL, "the file is no projector"),
+        ("absent.gguf", Reason.SOURCE_UNREACHABLE, "is not there"),
     ],
 )
-def test_a_task_that_the_files_cannot_do(
-    onnx_models: Path, model: str, task: str, reason: Reason
+def test_a_projector_that_cannot_be_its(
+    tiny_models: Path, projector: str, reason: Reason, words: str
 ) -> None:
-    assert refusal(onnx_models / model, task=task)[0] is reason
+    told, message = refusal(tiny_models, "tiny-chat.gguf", projector)
+    assert (told, words in message) == (reason, True), message
+    assert projector in message
 
 
-@pytest.mark.parametrize("settings", [{"steps": 4}, {"guidancePercent": 100}])
-def test_settings_of_images_are_for_images(onnx_models: Path, settings: dict[str, int]) -> None:
-    assert check(onnx_models / "pipeline", engine=settings).pipeline is not None
-    reason, message = refusal(onnx_models / "mean", engine=settings)
-    assert reason is Reason.NOT_IMPLEMENTED
-    assert message.endswith("this model is here to embed")
-
-
-def test_what_is_wrong_is_told_with_the_models_name(onnx_models: Path, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "absent") == (
-        Reason.SOURCE_UNREACHABLE,
-        "absent cannot be read: No such file or directory",
-    )
-    (tmp_path / "empty").mkdir()
-    reason, message = refusal(tmp_path / "empty")
-    assert reason is Reason.NOT_A_MODEL
-    assert message.startswith("empty: the model's folder has none of model.onnx, ")
-    folder = Path(shutil.copytree(onnx_models / "mean", tmp_path / "mean"))
-    whole = (folder / GRAPH).read_bytes()
-    (folder / GRAPH).write_bytes(whole[:-100])
-    reason, message = refusal(folder)
+def test_a_truncated_projector_is_named_by_its_own_name(tiny_models: Path, tmp_path: Path) -> None:
+    whole = (tiny_models / "tiny-projector.gguf").read_bytes()
+    (tmp_path / "cut.gguf").write_bytes(whole[:-100])
+    (tmp_path / "m.gguf").symlink_to(tiny_models / "tiny-chat.gguf")
+    reason, message = refusal(tmp_path, "m.gguf", "cut.gguf")
     assert reason is Reason.TRUNCATED
-    assert message.startswith("mean: model.onnx: the file ends after ")
-    (folder / GRAPH).unlink()
-    os.mkfifo(folder / GRAPH)
-    assert refusal(folder / GRAPH)[1] == (f"model.onnx: the model's {GRAPH} is not a regular file")
+    assert message.startswith("cut.gguf")
 
 
-def test_a_name_that_wants_to_forge_a_line(tmp_path: Path) -> None:
-    folder = tmp_path / "a\x1b[31m\npumas: all is well"
-    folder.mkdir()
-    with pytest.raises(Refused) as told:
-        read_onnx(folder)
-    assert told.value.fault.message.isprintable()
+def test_the_weights_are_complained_about_first(tiny_models: Path) -> None:
+    reason, message = refusal(tiny_models, "absent.gguf", "also-absent.gguf")
+    assert reason is Reason.SOURCE_UNREACHABLE
+    assert "also" not in message
 
 
-def test_gguf_files_are_theirs(tiny_models: Path) -> None:
-    path = tiny_models / "tiny-embed.gguf"
-    assert check(path, runtime="llama.cpp").architecture == "bert"
-    reason, message = refusal(path)
-    assert reason is Reason.NOT_A_MODEL
-    assert message.startswith("tiny-embed.gguf: an ONNX model is named by its folder")
+def test_a_projector_alone_is_no_model(tiny_models: Path) -> None:
+    assert refusal(tiny_models, "tiny-projector.gguf")[0] is Reason.NOT_A_MODEL
 
 
-def test_an_external_server_has_no_files(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "m", runtime="external")[0] is Reason.NOT_IMPLEMENTED
+def test_the_digest_is_of_the_weights_and_is_left_out_when_it_was_checked(
+    tiny_models: Path,
+) -> None:
+    files = ("tiny-chat.gguf", "tiny-projector.gguf")
+    digest = hashlib.sha256((tiny_models / files[0]).read_bytes()).hexdigest()
+    assert check(tiny_models, *files, sha256=digest).digest == f"sha256:{digest}"
+    wrong = "0" * 64
+    assert refusal(tiny_models, *files, sha256=wrong)[0] is Reason.DIGEST_MISMATCH
+    assert check(tiny_models, *files, sha256=wrong, digest=False).digest == ""
+
+
+@pytest.mark.parametrize("settings", [{"steps": 4}, {"guidance_percent": 100}])
+def test_settings_of_images_are_for_what_makes_images(
+    tiny_models: Path, settings: dict[str, int]
+) -> None:
+    reason, message = refusal(tiny_models, "tiny-chat.gguf", engine=settings)
+    assert reason is Reason.NOT_IMPLEMENTED
+    assert "this model is here to generate" in message
+
+
+def test_an_external_server_has_no_files_of_ours(tiny_models: Path) -> None:
+    told = refusal(tiny_models, "tiny-chat.gguf", runtime=Runtime.EXTERNAL)
+    assert told[0] is Reason.NOT_IMPLEMENTED

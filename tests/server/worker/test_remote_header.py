@@ -8,8 +8,10 @@ import pytest
 
 from pumas_crds.vocabulary import Reason
 from pumas_server.worker import remote_header
+from pumas_server.worker.gguf_header import read_header
 from pumas_server.worker.header_fault import HeaderFault
-from pumas_server.worker.remote_header import fetch_facts
+from pumas_server.worker.projector import projector_facts
+from pumas_server.worker.remote_header import fetch_facts, fetch_projector_facts
 from pumas_server.worker.weights import read_facts
 from support.file_server import file_server
 
@@ -40,6 +42,18 @@ def test_the_weights_are_not_fetched(tiny_models: Path) -> None:
         facts = fetch_facts(server.url)
         server.cuts = [len(content) - 200_000]
         assert fetch_facts(server.url) == facts
+
+
+def test_a_projectors_facts_are_those_of_the_whole_file(tiny_models: Path) -> None:
+    raw = (tiny_models / "tiny-projector.gguf").read_bytes()
+    with file_server(raw) as server:
+        facts = fetch_projector_facts(server.url)
+        assert facts == projector_facts(read_header(raw, len(raw)), len(raw))
+        assert (facts.width, facts.size_bytes) == (64, len(raw))
+    whole = (tiny_models / "tiny-chat.gguf").read_bytes()
+    with file_server(whole) as server, pytest.raises(HeaderFault) as caught:
+        fetch_projector_facts(server.url)
+    assert "is no projector" in caught.value.message
 
 
 def test_a_file_that_is_shorter_than_its_tensors(tiny_models: Path) -> None:

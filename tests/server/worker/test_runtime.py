@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumas_crds.facts import FileFacts, RuntimeFacts
+from pumas_crds.facts import FileFacts, Limit, ProjectorFacts, RuntimeFacts
 from pumas_crds.vocabulary import EngineMode
 from pumas_server.worker.runtime import runtime_facts
 
@@ -130,3 +130,69 @@ def test_tools_are_what_the_chat_template_can_render(
 ) -> None:
     told = runtime_facts(TEXT, {"chat_template_caps": caps}, [], FILE, mode)
     assert told.tool_calls is (tools or None)
+
+
+LIMIT = {"option": "input_tokens", "minimum": 1, "maximum": 512}
+
+
+@pytest.mark.parametrize(
+    ("told", "limits"),
+    [
+        ([LIMIT], (Limit(**LIMIT),)),
+        (
+            [LIMIT, {**LIMIT, "option": "width"}],
+            (Limit(**LIMIT), Limit(**LIMIT | {"option": "width"})),
+        ),
+        ([], None),
+        (None, None),
+        ("limits", None),
+        ([None, 7, {}, {"option": "x"}], None),
+        ([{**LIMIT, "option": 7}], None),
+        ([{**LIMIT, "maximum": 1.5}], None),
+        ([{**LIMIT, "maximum": True}], None),
+        ([{**LIMIT, "minimum": "1"}], None),
+        ([{**LIMIT, "option": "x" * 500}], (Limit(**LIMIT | {"option": "x" * 128}),)),
+        ([LIMIT] * 40, (Limit(**LIMIT),) * 16),
+    ],
+)
+def test_limits_are_what_is_well_formed_of_them(
+    told: object, limits: tuple[Limit, ...] | None
+) -> None:
+    found = runtime_facts(TEXT, {"limits": told}, [], FILE, EngineMode.EMBED)
+    assert found.limits == limits
+
+
+@pytest.mark.parametrize(
+    ("told", "device"), [("cuda", "cuda"), (None, ""), (7, ""), ("x" * 500, "x" * 128)]
+)
+def test_the_device_is_the_engines_own_account(told: object, device: str) -> None:
+    found = runtime_facts(TEXT, {"device": told}, [], FILE, EngineMode.EMBED)
+    assert found.device == device
+
+
+PICTURED = FILE.model_copy(update={"projector": ProjectorFacts(input_modalities=("image",))})
+ONNX = FILE.model_copy(update={"input_modalities": ("text", "image")})
+
+
+@pytest.mark.parametrize(
+    ("model", "told", "file", "inputs"),
+    [
+        # The engine's word beats the files'.
+        (TEXT, props(1, vision=True), PICTURED, ("text",)),
+        (OLD, props(1, vision=True), FILE, ("text", "image")),
+        (OLD, props(1), PICTURED, ("text",)),
+        # An engine that answers neither way leaves it to them.
+        (OLD, None, PICTURED, ("text", "image")),
+        (OLD, None, FILE, ("text",)),
+        (OLD, props(1), ONNX, ("text", "image")),
+        (None, None, ONNX, ("text", "image")),
+    ],
+)
+def test_what_it_takes(model: Any, told: Any, file: FileFacts, inputs: tuple[str, ...]) -> None:
+    found = runtime_facts(model, told, [], file, EngineMode.GENERATE)
+    assert found.input_modalities == inputs
+
+
+def test_an_image_engine_gives_images() -> None:
+    found = runtime_facts(OLD, {}, [], FILE, EngineMode.GENERATE_IMAGE)
+    assert (found.output_modalities, found.embedding_width) == (("image",), 0)
