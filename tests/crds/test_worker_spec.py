@@ -36,8 +36,8 @@ def test_a_file_that_is_there_is_served_where_it_lies() -> None:
     assert file(claim("c", "q4/m.gguf")) == "/source/q4/m.gguf"
 
 
-def test_a_fetched_file_lies_where_its_digest_says_with_its_path_in_the_repository() -> None:
-    assert file(HUB, sha256=DIGEST) == f"/models/sha256-{DIGEST}/q4/m.gguf"
+def test_a_fetched_file_lies_where_its_digest_says_as_it_did_before() -> None:
+    assert file(HUB, sha256=DIGEST) == f"/models/sha256-{DIGEST}/m.gguf"
     assert file({"http": {"url": "http://h/a/m.gguf"}}, sha256=DIGEST) == (
         f"/models/sha256-{DIGEST}/m.gguf"
     )
@@ -50,6 +50,13 @@ def test_a_folder_of_files_never_lies_by_the_digest_of_one_of_them() -> None:
     assert len(places) == 2
     assert all(place.endswith("/onnx/model.onnx") for place in places)
     assert all(place.startswith("/models/source-") for place in places)
+
+
+def test_another_digest_of_one_of_its_files_is_another_folder() -> None:
+    onnx = {"huggingFace": {"repo": "o/m", "file": "onnx/model.onnx"}}
+    digests = (None, DIGEST, "b6" * 32)
+    places = {file(onnx, runtime=Runtime.ONNX_RUNTIME, sha256=digest) for digest in digests}
+    assert len(places) == 3
 
 
 def test_without_a_projector_there_is_no_place_of_one() -> None:
@@ -79,6 +86,6 @@ def test_without_a_digest_every_source_has_its_own_folder() -> None:
     ]
     files = {file(HUB), *map(file, others)}
     assert len(files) == len(others) + 1
-    assert {name.split("/", 3)[3] for name in files} == {"m.gguf", "q4/m.gguf"}
+    assert {name.split("/", 3)[3] for name in files} == {"m.gguf"}
     assert all(name.startswith("/models/source-") for name in files)
     assert file(HUB) == file(HUB)
