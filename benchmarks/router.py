@@ -27,7 +27,6 @@ import psutil
 from load.processes import (
     GENERATOR_CORE,
     HERE,
-    PUMAS,
     ROUTER_CORE,
     Way,
     pinned,
@@ -113,9 +112,8 @@ def all_ways(folder: Path, *, with_litellm: bool) -> Iterator[dict[str, Way]]:
         manifest = folder / "models.yaml"
         manifest.write_text(_MANIFEST.format(url=provider))
         url = f"http://127.0.0.1:{OURS_PORT}"
-        ours = [PUMAS, "serve", manifest, "--port", str(OURS_PORT), "--data", folder / "data"]
-        ours += ["--max-in-flight", "8192", "--external-in-flight", "8192"]
-        process = running.enter_context(started(ROUTER_CORE, ours, f"{url}/healthz"))
+        ours = [sys.executable, HERE / "ours.py", manifest, str(OURS_PORT)]
+        process = running.enter_context(started(ROUTER_CORE, ours, f"{url}/readyz"))
         ways["ours"] = Way("ours", url, process)
         if with_litellm:
             config = folder / "litellm.yaml"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,6 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).parent
-PUMAS = Path(sys.executable).with_name("pumas")
 #: Generator and provider share one core, the router has the other.
 GENERATOR_CORE, ROUTER_CORE = 0, 1
 STARTING_SECONDS = 60

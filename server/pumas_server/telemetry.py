@@ -54,6 +54,10 @@ def held_back() -> Iterator[None]:
 
 def configure_logging(stream: TextIO = sys.stderr) -> None:
     """Send operation lines, and the warnings of everything else, to `stream`."""
+    # Nothing of these is in a line, and finding them out for each costs as much as writing it
+    # (the logging HOWTO's own list, *Optimization*).
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
