@@ -2,7 +2,7 @@
 
 Looked for in this order: `$LLAMA_SERVER_BIN`, `llama-server` on PATH, `engine_xllama`. All take
 the same flags and speak the same HTTP dialect, so that nothing after this module asks which it is.
-`PUMAS_ENGINE=llama-cpp-python` comes before them: an engine that can do less, and states its limits.
+`PUMAS_ENGINE=llama-cpp-python` comes before them: an engine that does less, and states its limits.
 """
 
 from __future__ import annotations

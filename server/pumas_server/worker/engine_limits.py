@@ -1,4 +1,4 @@
-"""What an engine cannot do, told before it is started, so that nobody waits for a start in vain. Pure.
+"""What an engine cannot do, told before it is started, so that nobody waits in vain. Pure.
 
 An engine that has every mode and flag of `launch` has no limits to state.
 """

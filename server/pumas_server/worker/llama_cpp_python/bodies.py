@@ -1,7 +1,7 @@
-"""Bodies of calls, between what callers of llama-server may leave out and what this library does. Pure.
+"""Bodies of calls: what llama-server makes of them, where this library would do otherwise. Pure.
 
-What a caller leaves out has the meaning that it has with llama-server: no penalty of repetitions, an
-answer until the model ends it, another seed for each call. Embeddings in base64 are written here.
+What a caller leaves out has the meaning that it has with llama-server: no penalty of repetitions,
+an answer until the model ends it, another seed for each call. Vectors in base64 are written here.
 """
 
 from __future__ import annotations
