@@ -18,7 +18,7 @@ PROMPT ?= The capital of France is
 COMPARE := --compare "How do I reset my password?" --compare "I forgot my login details" --compare "The train leaves at noon"
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv with the pinned dependencies and the `pumas` command
 

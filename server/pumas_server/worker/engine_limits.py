@@ -33,11 +33,11 @@ class EngineLimits:
 
     def refuse_command(self, command: Sequence[str]) -> str | None:
         """Why it cannot be started so, in a sentence; None when it can."""
-        pairs = zip(command, [*command[1:], ""], strict=True)
-        for flag, value in pairs:
+        for position, flag in enumerate(command):
+            value = next(iter(command[position + 1 : position + 2]), "")
             if flag == "-np" and value.isdecimal() and int(value) > self.slots:
                 return (
-                    f"The engine {self.engine} works on {self.slots} call at a time:"
+                    f"The engine {self.engine} works on no more calls at once than {self.slots}:"
                     f" engine.parallel of {value} cannot be promised."
                 )
             for unknown in (flag, f"{flag} {value}"):
