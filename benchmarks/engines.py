@@ -56,7 +56,7 @@ def engine(name: str, model: Path, key: Path) -> Iterator[tuple[httpx.Client, ps
             while not healthy(client):
                 if process.poll() is not None:
                     raise RuntimeError(f"the engine {name or 'by default'} ended")
-                time.sleep(0.01)
+                time.sleep(0.02)
             yield client, psutil.Process(process.pid)
     finally:
         process.kill()
@@ -66,7 +66,8 @@ def engine(name: str, model: Path, key: Path) -> Iterator[tuple[httpx.Client, ps
 def healthy(client: httpx.Client) -> bool:
     """Whether it has loaded its model."""
     try:
-        return client.get("/health").status_code == 200
+        # llama-server closes a connection after a hundred requests.
+        return client.get("/health", headers={"Connection": "close"}).status_code == 200
     except httpx.TransportError:
         return False
 

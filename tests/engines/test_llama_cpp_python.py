@@ -115,7 +115,7 @@ def test_streamed_text_is_the_finite_text(serving: Serving) -> None:
     streamed = serving.operate(model="t/chat", stream=True)
     assert streamed.headers["content-type"].startswith("text/event-stream")
     events = [json.loads(line[6:]) for line in streamed.text.splitlines() if line[:6] == "data: "]
-    assert events[-1]["event"] == "completed", events
+    assert events[-1]["kind"] == "completed", events
     assert finite
 
 
