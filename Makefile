@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tiny models check format test test-deep fuzz bench generate fresh clean cluster cluster-down deploy test-cluster bench-cluster
+.PHONY: help install run tiny models check format test test-deep fuzz bench generate fresh clean cluster cluster-down deploy test-cluster test-llama-cpp-python bench-cluster
 
 # The examples that `make run` serves, and what they are asked.
 PORT ?= 8080
@@ -101,6 +101,12 @@ deploy: ## build both images, load them into the current cluster, install the ch
 test-cluster: install ## tests on a real Kubernetes; removes its cluster at the end
 	@$(PYTEST) tests/cluster -n 3 --dist loadgroup
 	@$(PYTEST) tests/cluster/last
+
+test-llama-cpp-python: install ## build llama-cpp-python (minutes, once), test it as the engine
+	@echo "installing llama-cpp-python into $(VENV): its build takes minutes"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --quiet \
+	  --constraint constraints.txt --editable '.[llama-cpp-python]'
+	@$(PYTEST) tests/engines
 
 clean: ## remove what the other verbs made
 	@tests/cluster/down.sh >/dev/null

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_va
 
 from pumas_crds.resource import Closed, Rule, closed
 from pumas_crds.source import OBJECT_NAME
+from pumas_crds.vocabulary import Variable
 
 QUANTITY_PATTERN = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
 
@@ -86,8 +87,10 @@ _EXPANSION_RULE: Rule = (
 )
 _OWN_VARIABLES = ("POD_IP", "ENGINE_PORT", "SUPERVISOR_PORT")
 _OWN_VARIABLE_RULE: Rule = (
-    f"!self.name.startsWith('PUMAS_') && !(self.name in {list(_OWN_VARIABLES)})",
-    "env may not set POD_IP, ENGINE_PORT, SUPERVISOR_PORT or PUMAS_*, which are the pod's own",
+    f"(self.name == '{Variable.ENGINE}' || !self.name.startsWith('PUMAS_'))"
+    f" && !(self.name in {list(_OWN_VARIABLES)})",
+    "env may not set POD_IP, ENGINE_PORT, SUPERVISOR_PORT or PUMAS_*, which are the pod's own"
+    f" ({Variable.ENGINE} apart)",
 )
 
 
@@ -105,6 +108,8 @@ class EnvVariable(Closed):
     def _plain(self) -> Self:
         if "$(" in self.value or "$$" in self.value:
             raise ValueError(_EXPANSION_RULE[1])
+        if self.name == Variable.ENGINE:
+            return self
         if self.name.startswith("PUMAS_") or self.name in _OWN_VARIABLES:
             raise ValueError(_OWN_VARIABLE_RULE[1])
         return self

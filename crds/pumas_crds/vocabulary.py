@@ -191,6 +191,8 @@ class Variable(StrEnum):
     MODELS = "PUMAS_MODELS"
     RUN = "PUMAS_RUN"
     WORKER = "PUMAS_WORKER"
+    ENGINE = "PUMAS_ENGINE"
+    """Which engine runs GGUF files; the one of these that a user sets. Absent: the default one."""
 
 
 ENGINE_PORT_NAME = "engine"

@@ -172,13 +172,14 @@ def build_environment(
 def select_inherited(environment: Mapping[str, str], interpreter: Path) -> dict[str, str]:
     """What of our own environment a container gets, with `python` being this interpreter.
 
-    Not our own settings, nor what changes how Python runs; what it needs to find its libraries
-    is kept, for a container imports the same packages as we do.
+    Not our own settings but the choice of an engine, nor what changes how Python runs; what it
+    needs to find its libraries is kept, for a container imports the same packages as we do.
     """
     kept = {
         name: value
         for name, value in environment.items()
-        if name in ("PYTHONPATH", "PYTHONHOME") or not name.startswith(("PYTHON", "PUMAS_"))
+        if name in ("PYTHONPATH", "PYTHONHOME", Variable.ENGINE)
+        or not name.startswith(("PYTHON", "PUMAS_"))
     }
     search = [str(interpreter.parent), *filter(None, [kept.get("PATH")])]
     return {**kept, "PATH": ":".join(search)}

@@ -90,6 +90,12 @@ def test_variables_that_tell_our_programs_what_to_do_are_ours(name: str) -> None
     assert "are the pod's own" in refusal(env=[{"name": name, "value": "x"}])
 
 
+def test_the_engine_is_a_variable_that_users_set() -> None:
+    variable = {"name": "PUMAS_ENGINE", "value": "llama-cpp-python"}
+    assert spec(env=[variable]).env[0].value == "llama-cpp-python"
+    assert "would expand" in refusal(env=[{"name": "PUMAS_ENGINE", "value": "$(A)"}])
+
+
 @pytest.mark.parametrize("value", ["$(POD_IP)", "a$$b"])
 def test_variables_are_taken_as_they_are_written(value: str) -> None:
     assert "would expand" in refusal(env=[{"name": "A", "value": value}])

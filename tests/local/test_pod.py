@@ -63,11 +63,13 @@ def test_what_a_container_inherits() -> None:
         "PYTHONPATH": "/lib/mine",
         "PYTHONWARNINGS": "error",
         "PUMAS_TOKENS_FILE": "/secret",
+        "PUMAS_ENGINE": "llama-cpp-python",
     }
     assert select_inherited(environment, Path("/venv/bin/python")) == {
         "PATH": "/venv/bin:/bin",
         "LLAMA_SERVER_BIN": "/opt/llama-server",
         "PYTHONPATH": "/lib/mine",
+        "PUMAS_ENGINE": "llama-cpp-python",
     }
     assert select_inherited({}, Path("/venv/bin/python")) == {"PATH": "/venv/bin"}
 

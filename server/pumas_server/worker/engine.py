@@ -2,6 +2,7 @@
 
 Looked for in this order: `$LLAMA_SERVER_BIN`, `llama-server` on PATH, `engine_xllama`. All take
 the same flags and speak the same HTTP dialect, so that nothing after this module asks which it is.
+`PUMAS_ENGINE=llama-cpp-python` comes before them: an engine that does less, and states its limits.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import assert_never
 
-from pumas_crds.vocabulary import Runtime
+from pumas_crds.vocabulary import EngineMode, Runtime, Variable
+from pumas_server.worker.engine_limits import EngineLimits
 
 #: What of the flags that `engine.extraArgs` allows the wheel has a field for.
 WHEEL_ARGUMENTS = frozenset(
@@ -38,6 +40,37 @@ WHEEL_ARGUMENTS = frozenset(
     }
 )
 
+LLAMA_CPP_PYTHON = "llama-cpp-python"
+#: The flags of `engine.extraArgs` that its settings have a field for.
+LLAMA_CPP_PYTHON_ARGUMENTS = frozenset(
+    {
+        "--main-gpu",
+        "--no-kv-offload",
+        "--rope-freq-base",
+        "--rope-freq-scale",
+        "--rope-scale",
+        "--rope-scaling",
+        "--split-mode",
+        "--tensor-split",
+        "--yarn-attn-factor",
+        "--yarn-beta-fast",
+        "--yarn-beta-slow",
+        "--yarn-ext-factor",
+        "--yarn-orig-ctx",
+    }
+)
+LLAMA_CPP_PYTHON_LIMITS = EngineLimits(
+    engine=LLAMA_CPP_PYTHON,
+    modes=frozenset({EngineMode.GENERATE, EngineMode.EMBED}),
+    slots=1,
+    flags={
+        "--mmproj": "takes no projector",
+        "--chat-template": "takes no engine.chatTemplate: it uses the file's",
+        "--pooling": "embeds only with the pooling that the file states, and this one states none",
+        "-fa auto": "takes engine.flashAttention as on or off",
+        "--split-mode tensor": "does not take --split-mode=tensor of engine.extraArgs",
+    },
+)
 
 #: A module of ours as a program. -P: the working directory is not searched for modules.
 OUR_PYTHON = (sys.executable, "-P", "-m")
@@ -57,6 +90,8 @@ class EngineProgram:
     """Its build identity, for a program whose own answer is a placeholder."""
     extra_arguments: frozenset[str] | None = None
     """Which flags of `engine.extraArgs` it takes; None: it says so itself."""
+    limits: EngineLimits | None = None
+    """What it cannot do of the rest; None: it can do all."""
 
 
 def find_engine(environ: Mapping[str, str], runtime: Runtime) -> EngineProgram:
@@ -73,6 +108,34 @@ def find_engine(environ: Mapping[str, str], runtime: Runtime) -> EngineProgram:
 
 
 def _find_llama(environ: Mapping[str, str]) -> EngineProgram:
+    match environ.get(Variable.ENGINE, ""):
+        case "":
+            return _find_default(environ)
+        case "llama-cpp-python":
+            return _find_llama_cpp_python()
+        case _:
+            raise EngineNotFound(
+                f"{Variable.ENGINE} names no engine: it is {LLAMA_CPP_PYTHON}, or not set"
+            )
+
+
+def _find_llama_cpp_python() -> EngineProgram:
+    try:
+        build = f"{LLAMA_CPP_PYTHON} {version(LLAMA_CPP_PYTHON)}"
+    except PackageNotFoundError:
+        raise EngineNotFound(
+            f"{Variable.ENGINE} names {LLAMA_CPP_PYTHON}, which is not installed here:"
+            f" pip install 'pumas-serving[{LLAMA_CPP_PYTHON}]'"
+        ) from None
+    return EngineProgram(
+        (*OUR_PYTHON, "pumas_server.worker.llama_cpp_python"),
+        build,
+        LLAMA_CPP_PYTHON_ARGUMENTS,
+        LLAMA_CPP_PYTHON_LIMITS,
+    )
+
+
+def _find_default(environ: Mapping[str, str]) -> EngineProgram:
     named = environ.get("LLAMA_SERVER_BIN", "")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):

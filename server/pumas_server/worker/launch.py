@@ -16,6 +16,7 @@ from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import MODELS_DIR, EngineMode, pod_in_flight
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker.engine import EngineProgram
+from pumas_server.worker.engine_limits import EngineLimits
 
 DEFAULT_CONTEXT_TOKENS = 8192
 DEFAULT_SLOTS = 4
@@ -46,9 +47,10 @@ def select_context_tokens(spec: WorkerSpec, file: FileFacts) -> int:
     return min(wanted, file.context_tokens) if file.context_tokens else wanted
 
 
-def select_slots(spec: WorkerSpec, mode: EngineMode) -> int:
-    """Calls that the engine works on at once."""
-    return spec.engine.parallel or (DEFAULT_SLOTS if mode is EngineMode.GENERATE else 1)
+def select_slots(spec: WorkerSpec, mode: EngineMode, limits: EngineLimits | None = None) -> int:
+    """Calls that the engine works on at once: as asked, else as many as suit it."""
+    suits = DEFAULT_SLOTS if mode is EngineMode.GENERATE else 1
+    return spec.engine.parallel or (min(suits, limits.slots) if limits else suits)
 
 
 def select_cpus(schedulable: int, quota: str) -> int:
@@ -76,8 +78,10 @@ def build_engine_command(
 ) -> list[str]:
     """Program and arguments of the engine."""
     tokens = select_context_tokens(spec, file)
-    slots = select_slots(spec, mode)
+    limits = engine.limits
+    slots = select_slots(spec, mode, limits)
     generates = mode is EngineMode.GENERATE
+    keeps = limits is None or limits.prompt_cache
     command = [*engine.command, "-m", spec.weights_file(settings.models)]
     command += ["-a", spec.alias]
     command += ["--host", settings.host, "--port", str(settings.port)]
@@ -86,7 +90,7 @@ def build_engine_command(
     command += ["-kvu", "--kv-unified-per-slot", str(tokens)]
     if not generates:
         command += ["-b", str(tokens), "-ub", str(tokens)]
-    command += ["--cache-ram", str(PROMPT_CACHE_MIB if generates else 0)]
+    command += ["--cache-ram", str(PROMPT_CACHE_MIB if generates and keeps else 0)]
     command += _mode_flags(mode, file)
     if (projector := spec.projector_file(settings.models)) is not None:
         command += ["--mmproj", projector]

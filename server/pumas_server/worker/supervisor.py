@@ -145,9 +145,14 @@ class Supervisor:
         if flag := select_refused_argument(self._program, spec):
             message = f"The engine of this pod does not take {flag} of engine.extraArgs."
             return Fault(reason=Reason.NOT_IMPLEMENTED, message=message)
+        limits = self._program.limits
+        if limits is not None and (refusal := limits.refuse_mode(choice.mode)):
+            return Fault(reason=Reason.NOT_IMPLEMENTED, message=refusal)
         command = build_command(
             self._program, spec, choice.mode, file, self._place.launch_settings()
         )
+        if limits is not None and (refusal := limits.refuse_command(command)):
+            return Fault(reason=Reason.NOT_IMPLEMENTED, message=refusal)
         kills = oom_kills()
         process = await EngineProcess.start(command, weights)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,36 @@ def test_onnx_models_have_the_engine_that_comes_with_the_server(tmp_path: Path) 
 def test_nothing_is_started_for_an_external_server() -> None:
     with pytest.raises(EngineNotFound, match="no engine of ours"):
         find_engine({}, Runtime.EXTERNAL)
+
+
+def test_another_engine_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumas_server.worker.engine.version", lambda name: f"of {name}")
+    environ = {"PUMAS_ENGINE": "llama-cpp-python", "LLAMA_SERVER_BIN": "/nowhere"}
+    found = find_engine(environ, LLAMA)
+    assert found.command[-1] == "pumas_server.worker.llama_cpp_python"
+    assert found.build == "llama-cpp-python of llama-cpp-python"
+    assert found.extra_arguments is not None
+    assert found.limits is not None
+    assert found.limits.slots == 1
+
+
+def test_another_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("pumas_server.worker.engine.version", absent)
+    with pytest.raises(EngineNotFound, match=r"pip install 'pumas-serving\[llama-cpp-python\]'"):
+        find_engine({"PUMAS_ENGINE": "llama-cpp-python"}, LLAMA)
+
+
+def test_an_engine_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(EngineNotFound) as refusal:
+        find_engine({"PUMAS_ENGINE": "vroom /etc", "PATH": "/usr/bin"}, LLAMA)
+    assert str(refusal.value) == (
+        "PUMAS_ENGINE names no engine: it is llama-cpp-python, or not set"
+    )
+
+
+def test_the_engine_that_is_asked_for_is_one_for_gguf_files() -> None:
+    found = find_engine({"PUMAS_ENGINE": "llama-cpp-python", "PATH": ""}, Runtime.ONNX_RUNTIME)
+    assert found.command[-1] == "pumas_server.worker.onnx"

@@ -11,12 +11,8 @@ import asyncio
 import os
 import socket
 import sys
-import time
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import uvicorn
 
@@ -25,13 +21,20 @@ from pumas_server.worker.onnx.device import AUTO, DEVICES
 from pumas_server.worker.onnx.fault import EngineFault
 from pumas_server.worker.onnx.served import Served
 from pumas_server.worker.onnx.server import EngineServer
+from pumas_server.worker.own_engine import (
+    EndingServer,
+    Unservable,
+    bounded,
+    end,
+    listen,
+    read_key,
+    say,
+)
 
 EMBED = "embed"
 RERANK = "rerank"
 GENERATE_IMAGE = "generate-image"
-BACKLOG = 1024
 SLOTS_LIMIT = 256
-_STARTED = time.monotonic()
 
 
 class Settings(argparse.Namespace):
@@ -50,29 +53,19 @@ class Settings(argparse.Namespace):
     guidance: float | None
 
 
-class Unservable(Exception):
-    """Why the engine cannot serve, in a sentence without places."""
-
-
-class _Server(uvicorn.Server):
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End at once: what is being computed cannot be stopped in any other way."""
-        _end(0)
-
-
 def read_settings(arguments: list[str]) -> Settings:
     """The flags' values; exits 2 for flags that are not known."""
     parser = argparse.ArgumentParser(prog="pumas-onnx", allow_abbrev=False)
     parser.add_argument("-m", dest="file", type=Path, required=True)
     parser.add_argument("-a", dest="alias", default="model")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=_bounded(0, 65_535), default=8080)
+    parser.add_argument("--port", type=bounded(0, 65_535), default=8080)
     parser.add_argument("--api-key-file", type=Path)
-    parser.add_argument("-t", dest="threads", type=_bounded(1, 1024), default=1)
-    parser.add_argument("-np", dest="slots", type=_bounded(1, SLOTS_LIMIT), default=1)
+    parser.add_argument("-t", dest="threads", type=bounded(1, 1024), default=1)
+    parser.add_argument("-np", dest="slots", type=bounded(1, SLOTS_LIMIT), default=1)
     parser.add_argument("--device", choices=DEVICES, default=AUTO)
     parser.add_argument("--mode", choices=(EMBED, RERANK, GENERATE_IMAGE), default=EMBED)
-    parser.add_argument("--steps", type=_bounded(1, 1000))
+    parser.add_argument("--steps", type=bounded(1, 1000))
     parser.add_argument("--guidance", type=float)
     return parser.parse_args(arguments, namespace=Settings())
 
@@ -118,11 +111,11 @@ def main(arguments: list[str]) -> int:
     # The tokenizer's threads, which it counts when it is loaded.
     os.environ["RAYON_NUM_THREADS"] = str(settings.threads)
     try:
-        key = _read_key(settings.api_key_file)
+        key = read_key(settings.api_key_file)
         build = f"onnxruntime {_library_version()}"
-        listener = _listen(settings.host, settings.port)
+        listener = listen(settings.host, settings.port)
     except Unservable as reason:
-        _say(str(reason))
+        say("onnx", str(reason))
         return 1
     asyncio.run(
         _serve(settings, EngineServer(settings.alias, key, settings.slots, build), listener)
@@ -131,7 +124,7 @@ def main(arguments: list[str]) -> int:
 
 
 async def _serve(settings: Settings, app: EngineServer, listener: socket.socket) -> None:
-    server = _Server(
+    server = EndingServer(
         uvicorn.Config(
             app,
             http="httptools",
@@ -148,8 +141,8 @@ async def _serve(settings: Settings, app: EngineServer, listener: socket.socket)
     try:
         app.serve(await asyncio.to_thread(load, settings))
     except Unservable as reason:
-        _say(str(reason))
-        _end(1)
+        say("onnx", str(reason))
+        end(1)
     await serving
 
 
@@ -161,59 +154,6 @@ def _library_version() -> str:
         except PackageNotFoundError:
             continue
     raise Unservable("onnxruntime is not installed")
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        told = error.strerror or "no such address"
-        raise Unservable(f"port {port} cannot be listened on: {told}") from None
-    return listener
-
-
-def _read_key(path: Path | None) -> str:
-    """The first key of the file; lines that start with # are comments."""
-    if path is None:
-        return ""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        told = type(error).__name__
-        raise Unservable(f"the file of API keys cannot be read: {told}") from None
-    keys = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    if not keys:
-        raise Unservable("the file of API keys holds no key")
-    return keys[0]
-
-
-def _say(sentence: str) -> None:
-    """One line as engines write their errors: seconds, level, where, what."""
-    seconds = time.monotonic() - _STARTED
-    print(f"{seconds:.3f} E srv  onnx: {sentence}", file=sys.stderr, flush=True)
-
-
-def _end(status: int) -> NoReturn:
-    """End the process, whatever its threads are doing."""
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def _bounded(least: int, most: int) -> Callable[[str], int]:
-    """Reads a number of a flag."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if not least <= value <= most:
-            raise ValueError
-        return value
-
-    return number
 
 
 if __name__ == "__main__":
