@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pumas_server.worker.header_fault import no_model
-from pumas_server.worker.onnx.files import too_large
+from pumas_server.worker.onnx.files import read_whole
 from pumas_server.worker.onnx.proto_cursor import Reader
 from pumas_server.worker.remote_file import Part, Unreachable, open_part
 
@@ -31,13 +31,7 @@ class RemoteFolder:
 
     def read(self, name: str, limit: int) -> bytes | None:
         """See `Files`."""
-        opened = self.open(name)
-        if opened is None:
-            return None
-        with opened as reader:
-            if reader.size > limit:
-                raise too_large(name, reader.size, limit)
-            return reader.take(reader.size)
+        return read_whole(self.open(name), name, limit)
 
     def open(self, name: str) -> AbstractContextManager[Reader] | None:
         """See `Files`."""

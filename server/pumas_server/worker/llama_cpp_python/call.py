@@ -12,36 +12,22 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-Message = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+from pumas_server.worker.own_surface import (
+    INVALID,
+    CallerLeft,
+    Message,
+    Receive,
+    Refusal,
+    Send,
+)
+
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 #: What the library says of an input that does not fit, at whatever place it notices.
 _TOO_LONG = re.compile(r"Requested tokens \(\d+\) exceed (?:context window|batch size) of \d+")
-_INVALID = "invalid_request_error"
-
-
-class Refusal(Exception):
-    """A call that is answered with an error."""
-
-    def __init__(self, status: int, message: str, kind: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.kind = kind
-
-    def body(self) -> bytes:
-        """The answer."""
-        error = {"code": self.status, "message": self.message, "type": self.kind}
-        return json.dumps({"error": error}).encode()
-
-
-class CallerLeft(Exception):
-    """Nobody waits for the answer."""
 
 
 class Call:
@@ -154,5 +140,5 @@ def refusal_of(error: BaseException) -> Refusal:
 
 def _refusal(status: int, message: str) -> Refusal:
     if _TOO_LONG.search(message) or status == 400:
-        return Refusal(400, message, _INVALID)
+        return Refusal(400, message, INVALID)
     return Refusal(status, message, "server_error")

@@ -7,11 +7,9 @@ with a status, a fault after it an event of the stream that says so; it would cu
 
 from __future__ import annotations
 
-import hmac
 import json
 import secrets
 
-from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.worker.llama_cpp_python.bodies import (
     EMBEDDINGS,
     WORDS,
@@ -19,17 +17,23 @@ from pumas_server.worker.llama_cpp_python.bodies import (
     complete,
     in_base64,
 )
-from pumas_server.worker.llama_cpp_python.call import (
-    Call,
+from pumas_server.worker.llama_cpp_python.call import Call
+from pumas_server.worker.llama_cpp_python.library import Loaded
+from pumas_server.worker.own_surface import (
+    HEALTH,
+    INVALID,
     CallerLeft,
     Message,
     Receive,
     Refusal,
     Send,
+    check_key,
+    check_method,
+    loading,
+    read_body,
+    send_answer,
 )
-from pumas_server.worker.llama_cpp_python.library import Loaded
 
-HEALTH = ("/health", "/v1/health")
 ABSENT = {
     "/v1/rerank": "reranking",
     "/v1/systemone": "decisions",
@@ -39,7 +43,6 @@ ABSENT = {
     "/v1/messages/count_tokens": "counting tokens",
     "/v1/audio/transcriptions": "transcription",
 }
-_INVALID = "invalid_request_error"
 
 
 class Front:
@@ -77,21 +80,21 @@ class Front:
         """The body of an answer; None when it was sent."""
         path, method = scope["path"], scope["method"]
         if path in HEALTH:
-            _check_method(method, "GET", "HEAD")
+            check_method(method, "GET", "HEAD")
             self._ready()
             return b'{"status":"ok"}'
-        self._check_key(scope)
+        check_key(scope, self._key)
         if path in ABSENT:
             raise Refusal(
                 501, f"This server does not support {ABSENT[path]}", "not_supported_error"
             )
         if path in WORDS:
-            _check_method(method, "POST")
+            check_method(method, "POST")
             if (path == EMBEDDINGS) is not self._embeds:
                 told = f"This server does not support {WORDS[path]}"
                 raise Refusal(501, told, "not_supported_error")
             return await self._work(path, scope, receive, send)
-        _check_method(method, "GET", "HEAD")
+        check_method(method, "GET", "HEAD")
         loaded = self._ready()
         match path:
             case "/v1/models":
@@ -107,16 +110,8 @@ class Front:
 
     def _ready(self) -> Loaded:
         if self._loaded is None:
-            raise Refusal(503, "Loading model", "unavailable_error")
+            raise loading()
         return self._loaded
-
-    def _check_key(self, scope: Message) -> None:
-        if not self._key:
-            return
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        scheme, _, key = given.partition(b" ")
-        if scheme.lower() != b"bearer" or not hmac.compare_digest(key.strip(), self._key):
-            raise Refusal(401, "Invalid API Key", "authentication_error")
 
     async def _work(self, path: str, scope: Message, receive: Receive, send: Send) -> bytes | None:
         loaded = self._ready()
@@ -126,7 +121,7 @@ class Front:
             body.setdefault("model", self._alias)
             loaded.check(path, body)
         except Unfit as unfit:
-            raise Refusal(400, str(unfit), _INVALID) from None
+            raise Refusal(400, str(unfit), INVALID) from None
         call = Call(_encode(body), receive, send, streams=body.get("stream") is True)
         self._open += 1
         try:
@@ -175,44 +170,17 @@ def _encode(value: object) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _check_method(method: str, *allowed: str) -> None:
-    if method not in allowed:
-        raise Refusal(405, f"Only {' and '.join(allowed)} can be used here", _INVALID)
-
-
 async def _send_json(send: Send, scope: Message, status: int, body: bytes) -> None:
     kind = b"text/plain; version=0.0.4" if scope["path"] == "/metrics" else b"application/json"
-    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    sent = b"" if scope["method"] == "HEAD" else body
-    await send({"type": "http.response.body", "body": sent})
+    await send_answer(send, scope, status, body, kind)
 
 
 async def _read_object(scope: Message, receive: Receive) -> dict[str, object]:
-    """The body of a call. Raises `Refusal` as soon as it is known to be too long."""
-    told = dict(scope["headers"]).get(b"content-length", b"0")
-    body = bytearray()
-    if int(told) > MAX_REQUEST_BYTES:
-        raise _too_long()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise CallerLeft
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > MAX_REQUEST_BYTES:
-            raise _too_long()
+    """The body of a call. Raises `Refusal`, and `CallerLeft`."""
     try:
-        value: object = json.loads(body)
+        value: object = json.loads(await read_body(scope, receive))
     except (ValueError, RecursionError):
-        raise Refusal(400, "the body is no JSON", _INVALID) from None
+        raise Refusal(400, "the body is no JSON", INVALID) from None
     if not isinstance(value, dict):
-        raise Refusal(400, "the body must be a JSON object", _INVALID)
+        raise Refusal(400, "the body must be a JSON object", INVALID)
     return value
-
-
-def _too_long() -> Refusal:
-    return Refusal(
-        413, f"The body has more than {MAX_REQUEST_BYTES} bytes", "request_too_large_error"
-    )

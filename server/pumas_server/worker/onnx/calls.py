@@ -10,9 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 
-
-class CallerLeft(Exception):
-    """Nobody waits for this call any more."""
+from pumas_server.worker.own_surface import CallerLeft
 
 
 class Calls:

@@ -38,13 +38,7 @@ class LocalFiles:
 
     def read(self, name: str, limit: int) -> bytes | None:
         """See `Files`."""
-        opened = self.open(name)
-        if opened is None:
-            return None
-        with opened as reader:
-            if reader.size > limit:
-                raise too_large(name, reader.size, limit)
-            return reader.take(reader.size)
+        return read_whole(self.open(name), name, limit)
 
     def open(self, name: str) -> AbstractContextManager[Reader] | None:
         """See `Files`. Raises `HeaderFault` for what is no file or cannot be read."""
@@ -58,6 +52,18 @@ class LocalFiles:
             return None
         except OSError as error:
             raise _unreadable(name, error) from None
+
+
+def read_whole(
+    opened: AbstractContextManager[Reader] | None, name: str, limit: int
+) -> bytes | None:
+    """All of an opened file, as `Files.read` has it."""
+    if opened is None:
+        return None
+    with opened as reader:
+        if reader.size > limit:
+            raise too_large(name, reader.size, limit)
+        return reader.take(reader.size)
 
 
 def too_large(name: str, size: int, limit: int) -> HeaderFault:

@@ -7,25 +7,32 @@ ASGI: an answer is bytes that a thread has made, and nothing between them and th
 from __future__ import annotations
 
 import asyncio
-import hmac
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
-from pumas_server.contract.bounds import MAX_REQUEST_BYTES
-from pumas_server.worker.onnx.calls import CallerLeft, Calls
+from pumas_server.worker.onnx.calls import Calls
 from pumas_server.worker.onnx.fault import EngineFault
 from pumas_server.worker.onnx.served import Handler, Served, Unfit
+from pumas_server.worker.own_surface import (
+    HEALTH,
+    INVALID,
+    CallerLeft,
+    Message,
+    Receive,
+    Refusal,
+    Send,
+    check_key,
+    check_method,
+    loading,
+    read_body,
+    send_answer,
+)
 
-Message = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-HEALTH = ("/health", "/v1/health")
 #: What engines of this dialect can do, each with the word for it.
 WORK = {
     "/v1/embeddings": "embeddings",
@@ -35,18 +42,6 @@ WORK = {
 #: Behind a path of work: whether a body would be worked on, and no more.
 CHECK = "/check"
 Done = TypeVar("Done")
-
-_INVALID = "invalid_request_error"
-
-
-class Refusal(Exception):
-    """A call that is answered with an error."""
-
-    def __init__(self, status: int, message: str, kind: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.kind = kind
 
 
 class EngineServer:
@@ -78,54 +73,38 @@ class EngineServer:
         except CallerLeft:
             return
         except Refusal as refusal:
-            status = refusal.status
-            error = {"code": status, "message": refusal.message, "type": refusal.kind}
-            body = orjson.dumps({"error": error})
-        headers = [
-            (b"content-type", b"application/json; charset=utf-8"),
-            (b"content-length", str(len(body)).encode()),
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        sent = b"" if scope["method"] == "HEAD" else body
-        await send({"type": "http.response.body", "body": sent})
+            status, body = refusal.status, refusal.body()
+        await send_answer(send, scope, status, body, b"application/json; charset=utf-8")
 
     async def _answer(self, scope: Message, receive: Receive) -> bytes:
         path, method = scope["path"], scope["method"]
         if path in HEALTH:
-            _check_method(method, "GET", "HEAD")
+            check_method(method, "GET", "HEAD")
             self._loaded()
             return b'{"status":"ok"}'
-        self._check_key(scope)
+        check_key(scope, self._key)
         if path in WORK:
-            _check_method(method, "POST")
+            check_method(method, "POST")
             return await self._work(path, scope, receive)
         if (asked := path.removesuffix(CHECK)) in WORK and path.endswith(CHECK):
-            _check_method(method, "POST")
+            check_method(method, "POST")
             return await self._check(asked, scope, receive)
         tell = {"/v1/models": self._models, "/props": self._props, "/slots": self._slots}.get(path)
         if tell is None:
             raise Refusal(404, "File Not Found", "not_found_error")
-        _check_method(method, "GET", "HEAD")
+        check_method(method, "GET", "HEAD")
         return orjson.dumps(tell(self._loaded()))
 
     def _loaded(self) -> Served:
         if self._served is None:
-            raise Refusal(503, "Loading model", "unavailable_error")
+            raise loading()
         return self._served
-
-    def _check_key(self, scope: Message) -> None:
-        if not self._key:
-            return
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        scheme, _, key = given.partition(b" ")
-        if scheme.lower() != b"bearer" or not hmac.compare_digest(key.strip(), self._key):
-            raise Refusal(401, "Invalid API Key", "authentication_error")
 
     async def _work(self, path: str, scope: Message, receive: Receive) -> bytes:
         handler = self._loaded().handlers.get(path)
         if handler is None:
             raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
-        body = await _read_body(scope, receive)
+        body = await read_body(scope, receive)
         return await _explained(
             self._calls.run(partial(self._carry_out, handler, body), _left(receive))
         )
@@ -135,7 +114,7 @@ class EngineServer:
         check = self._loaded().checks.get(path)
         if check is None:
             raise Refusal(501, f"This server does not support {WORK[path]}", "not_supported_error")
-        body = await _read_body(scope, receive)
+        body = await read_body(scope, receive)
         await _explained(asyncio.to_thread(lambda: check(_read_object(body))))
         return b'{"fits":true}'
 
@@ -184,7 +163,7 @@ async def _explained(work: Awaitable[Done]) -> Done:
     try:
         return await work
     except Unfit as unfit:
-        raise Refusal(400, str(unfit), _INVALID) from None
+        raise Refusal(400, str(unfit), INVALID) from None
     except EngineFault as fault:
         raise Refusal(500, str(fault), "server_error") from None
     except CallerLeft:
@@ -203,37 +182,6 @@ def _read_object(body: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise Unfit("the body must be a JSON object")
     return value
-
-
-def _check_method(method: str, *allowed: str) -> None:
-    if method not in allowed:
-        raise Refusal(405, f"Only {' and '.join(allowed)} can be used here", _INVALID)
-
-
-async def _read_body(scope: Message, receive: Receive) -> bytes:
-    """All of the body. Raises `Refusal` as soon as it is known to be too long."""
-    told = dict(scope["headers"]).get(b"content-length", b"0")
-    if int(told) > MAX_REQUEST_BYTES:
-        raise _too_long()
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise CallerLeft
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > MAX_REQUEST_BYTES:
-            raise _too_long()
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def _too_long() -> Refusal:
-    return Refusal(
-        413, f"The body has more than {MAX_REQUEST_BYTES} bytes", "request_too_large_error"
-    )
 
 
 async def _left(receive: Receive) -> None:
