@@ -13,21 +13,21 @@ from pumas_server.router.admission import Admission, BufferBudget
 def test_a_process_admits_so_many() -> None:
     admission = Admission(2)
     with ExitStack() as held:
-        held.enter_context(admission.process_permit())
-        held.enter_context(admission.process_permit())
-        with pytest.raises(ContractError) as refused, admission.process_permit():
+        held.enter_context(admission.process_permit("m", alone=True))
+        held.enter_context(admission.process_permit("m", alone=True))
+        with pytest.raises(ContractError) as refused, admission.process_permit("m", alone=True):
             pytest.fail("a third permit was given")
         assert refused.value.code is Code.CAPABILITY_UNAVAILABLE
         assert admission.in_flight == 2
     assert admission.in_flight == 0
-    with admission.process_permit():
+    with admission.process_permit("m", alone=True):
         assert admission.in_flight == 1
 
 
 def test_a_permit_comes_back_whatever_ended_the_call() -> None:
     admission = Admission(1)
     for error in (ValueError, KeyboardInterrupt, GeneratorExit):
-        with pytest.raises(error), admission.process_permit(), admission.pod_permit("u"):
+        with pytest.raises(error), admission.process_permit("m", alone=True), admission.pod_permit("u"):
             raise error
         assert (admission.in_flight, admission.by_pod) == (0, {})
 
