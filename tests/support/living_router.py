@@ -95,7 +95,9 @@ class LivingRouter:
         self.workers = AskingWorkers(self.source, self.controllers)
         steering = ClusterSteering(self.way, HOME, self.name, self.now)
         self.demand = Demand(self.sessions, self._find, steering)
-        self.activator = Activator(self.workers, steering, self.demand, SETTINGS.max_held, Refusals())
+        self.activator = Activator(
+            self.workers, steering, self.demand, SETTINGS.max_held, Refusals()
+        )
         self.loading = Loading(self.workers, steering)
         self.started_at = asyncio.get_running_loop().time()
         self._task = asyncio.create_task(self._run(), name=self.name)
