@@ -132,6 +132,11 @@ class BufferLease:
         self.held += count
         return True
 
+    def shrink(self, count: int) -> None:
+        """Give back `count` of the bytes that it holds."""
+        self._budget.held -= count
+        self.held -= count
+
     def refusal(self, code: Code) -> ContractError:
         """The error of a call that does not get the bytes it needs, counted."""
         self._budget.refusals.count(Reason.BUFFER)

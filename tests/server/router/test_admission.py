@@ -67,6 +67,17 @@ def test_a_budget_is_given_back_whole() -> None:
     assert budget.held == 0
 
 
+def test_a_lease_may_give_back_early() -> None:
+    budget = BufferBudget(100)
+    with budget.lease() as lease:
+        assert lease.grow(100)
+        lease.shrink(70)
+        assert (budget.held, lease.held) == (30, 30)
+        with budget.lease() as other:
+            assert other.grow(70)
+    assert budget.held == 0
+
+
 def test_what_a_budget_refuses_is_counted() -> None:
     budget = BufferBudget(1)
     with budget.lease() as lease:
