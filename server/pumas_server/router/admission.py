@@ -99,6 +99,12 @@ def _counted(counts: dict[str, int], key: str) -> Iterator[None]:
             del counts[key]
 
 
+#: The last sixteenth of the budget is for calls that hold little: those with long bodies cannot
+#: keep everybody else out.
+RESERVED_PART = 16
+SMALL_BYTES = 65_536
+
+
 @dataclass(slots=True)
 class BufferBudget:
     """Bytes that the process holds in request bodies and finite answers."""
@@ -125,8 +131,14 @@ class BufferLease:
     held: int = 0
 
     def grow(self, count: int) -> bool:
-        """Take `count` bytes more; False, and nothing taken, when the budget is spent."""
-        if self._budget.held + count > self._budget.limit:
+        """Take `count` bytes more; False, and nothing taken, when the budget is spent.
+
+        For a lease over `SMALL_BYTES` it is spent when the reserve alone is left.
+        """
+        limit = self._budget.limit
+        if self.held + count > SMALL_BYTES:
+            limit -= limit // RESERVED_PART
+        if self._budget.held + count > limit:
             return False
         self._budget.held += count
         self.held += count

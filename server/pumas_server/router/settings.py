@@ -36,7 +36,8 @@ class RouterSettings:
     connect_seconds: float = 10.0
     """How long connecting to an endpoint may take. Nothing after it has a deadline."""
     buffer_bytes: int = 268_435_456
-    """Bytes of request bodies and finite answers held at once by the process."""
+    """Bytes of request bodies and finite answers held at once by the process; the last sixteenth is
+    for calls of up to 64 KiB."""
     propagation_seconds: float = 5.0
     """How long a stopping router still accepts, so that everybody has seen it go."""
     drain_seconds: float = 10.0
