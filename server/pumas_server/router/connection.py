@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from pumas_server.router.asgi import BODY_FAULT, Scope
-from pumas_server.router.body_pace import BodyPace
+from pumas_server.router.body_watch import BodyWatch
 from pumas_server.router.connection_refusal import (
     ConnectionRefusal,
     refuse_bad_http,
@@ -40,6 +40,10 @@ MAX_TARGET_BYTES = 8_192
 
 #: How long a refused caller has to read why, once it was told.
 _REFUSED_SECONDS = 1.0
+
+#: How long nothing is read after something that nobody wants: a flood of it comes at the senders'
+#: cost. In `linger_seconds` a body of the greatest length still comes to its end.
+_UNWANTED_SECONDS = 0.01
 
 #: What separates and ends a field on the wire.
 _FIELD_BYTES = 4
@@ -75,34 +79,43 @@ class CallerConnection(HttpToolsProtocol):
         self._header_bytes = 0
         """Of the header that is awaited, in earlier segments."""
         self._segment = 0
-        self._pace: BodyPace | None = None
+        self._watch = BodyWatch(
+            connections.body_seconds,
+            connections.body_rate,
+            paused=lambda: self.flow.read_paused,
+            late=self._body_late,
+        )
         self._timer: asyncio.TimerHandle | None = None
-        self._body_timer: asyncio.TimerHandle | None = None
-        self._lingers = False
+        self._beyond = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """It opened. Beyond as many as may be it is told so, and closed."""
         self._all.open += 1
         super().connection_made(transport)
-        if self._all.full:
+        if not self._all.full:
+            self._await_request()
+        elif self._all.may_tell:
+            self._beyond = True
+            self._all.beyond += 1
             self._refuse(refuse_connection(self._all.most))
         else:
-            self._await_request()
+            self._phase = _Phase.DEAF
+            self._all.refusals.count(Reason.CONNECTIONS)
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone, and nothing of it stays."""
         self._all.open -= 1
-        if self._lingers:
-            self._all.lingering -= 1
+        self._all.beyond -= self._beyond
         self._disarm()
         self._unset_keepalive_if_required()
-        if self._body_timer is not None:
-            self._body_timer.cancel()
+        self._watch.close()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of a request, of several, or of none."""
         if self._phase is _Phase.DEAF:
+            self._rest()
             return
         self._unset_keepalive_if_required()
         self._segment = len(data)
@@ -128,8 +141,10 @@ class CallerConnection(HttpToolsProtocol):
                     self._refuse(refuse_long_header(MAX_HEADER_BYTES))
                 elif self._timer is None:
                     self._arm(self._all.header_seconds, self._header_late)
+            case _Phase.BODY if self._idle:
+                self._rest()
             case _Phase.BODY:
-                self._keep_pace(count)
+                self._watch.came(count)
             case _Phase.BETWEEN if self._idle:
                 self._await_request()
             case _:
@@ -139,6 +154,15 @@ class CallerConnection(HttpToolsProtocol):
     def _idle(self) -> bool:
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
+
+    def _rest(self) -> None:
+        """Read nothing for a moment."""
+        self.flow.pause_reading()
+        self.loop.call_later(_UNWANTED_SECONDS, self._read_on)
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
 
     def _await_request(self) -> None:
         if self.timeout_keep_alive_task is None and not self.transport.is_closing():
@@ -198,7 +222,8 @@ class CallerConnection(HttpToolsProtocol):
         """It is whole."""
         if self._phase is not _Phase.BODY:
             return
-        self._phase, self._pace = _Phase.BETWEEN, None
+        self._phase = _Phase.BETWEEN
+        self._watch.ended()
         self._disarm()
         super().on_message_complete()
 
@@ -225,33 +250,14 @@ class CallerConnection(HttpToolsProtocol):
 
     # What takes too long.
 
-    def _keep_pace(self, count: int) -> None:
-        now = self.loop.time()
-        if self._pace is None:
-            self._pace = BodyPace(self._all.body_seconds, self._all.body_rate, now, now)
-        self._pace.came(count, now)
-        if self._body_timer is None:
-            self._body_timer = self.loop.call_at(self._pace.late_at(), self._look_at_pace)
-
-    def _look_at_pace(self) -> None:
-        """Whether a body is late. The timer is left alone while bodies come, and looks again."""
-        self._body_timer = None
-        pace = self._pace
-        if pace is None or self._phase is not _Phase.BODY:
-            return
-        now = self.loop.time()
-        if self.flow.read_paused:
-            pace.excuse(now)
-        if (late_at := pace.late_at()) > now:
-            self._body_timer = self.loop.call_at(late_at, self._look_at_pace)
-            return
+    def _body_late(self) -> None:
         self._all.refusals.count(Reason.BODY_TIMEOUT)
         if self._idle or self.cycle.response_started:
             self.transport.abort()
         else:
             self._end_body(
-                f"its body came too slowly; {pace.silence:g} s of silence and"
-                f" {pace.least_rate:g} bytes a second are the least"
+                f"its body came too slowly; after {self._all.body_seconds:g} s without a byte it is"
+                f" given up, and below {self._all.body_rate:g} bytes a second"
             )
 
     def _header_late(self) -> None:
@@ -272,7 +278,8 @@ class CallerConnection(HttpToolsProtocol):
         self.cycle.message_event.set()
 
     def _close_after_answer(self) -> None:
-        self._phase, self._pace = _Phase.DEAF, None
+        self._phase = _Phase.DEAF
+        self._watch.ended()
         self.cycle.keep_alive = False
 
     def _refuse(self, refusal: ConnectionRefusal) -> None:
@@ -284,11 +291,6 @@ class CallerConnection(HttpToolsProtocol):
         self._all.refusals.count(refusal.reason)
         if self.transport.is_closing():
             return
-        if not self._all.may_linger:
-            self.transport.abort()
-            return
-        self._lingers = True
-        self._all.lingering += 1
         target = self.url if self._began else b""
         self.transport.write(render_refusal(refusal, target, self._all.problem_pages))
         if self.transport.can_write_eof():

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pumas_server.router.lmsp.problems import PAGES
 from pumas_server.router.refusals import Refusals
 
-#: Refused connections that are kept until their callers have read why; others are cut at once.
-MAX_LINGERING = 128
+#: Connections beyond those that may be, kept until their callers have read why; others are cut.
+MAX_BEYOND = 128
 
 
 @dataclass(slots=True)
@@ -27,14 +27,15 @@ class Connections:
     problem_pages: str = PAGES
     refusals: Refusals = field(default_factory=Refusals)
     open: int = 0
-    lingering: int = 0
+    beyond: int = 0
+    """Of the open ones, those that were refused because there were too many."""
 
     @property
     def full(self) -> bool:
         """Whether more are open than may be; asked with the new one counted."""
-        return self.open - self.lingering > self.most
+        return self.open - self.beyond > self.most
 
     @property
-    def may_linger(self) -> bool:
-        """Whether a refused connection may stay for a moment."""
-        return self.lingering < MAX_LINGERING
+    def may_tell(self) -> bool:
+        """Whether one beyond those may stay for as long as it takes to say so."""
+        return self.beyond < MAX_BEYOND

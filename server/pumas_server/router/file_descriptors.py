@@ -9,10 +9,10 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 
-from pumas_server.router.connections import MAX_LINGERING
+from pumas_server.router.connections import MAX_BEYOND
 
-#: The loop's own, log files, the API server's connections, threads' pipes; and what lingers.
-_OTHERS = 64 + MAX_LINGERING
+#: The loop's own, log files, the API server's connections, threads' pipes; and what is told no.
+_OTHERS = 64 + MAX_BEYOND
 _MOST_BACKLOG = 2048
 _LEAST = 16
 

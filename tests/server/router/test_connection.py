@@ -64,7 +64,7 @@ async def gone(running: RunningRouter) -> None:
     # The client's own may stay open.
     await running.client.close()
     await eventually(lambda: running.router.connections.open == 0, "all connections are closed")
-    assert running.router.connections.lingering == 0
+    assert running.router.connections.beyond == 0
     await running.idle()
 
 

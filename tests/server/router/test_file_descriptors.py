@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumas_server.router import file_descriptors
-from pumas_server.router.connections import MAX_LINGERING
+from pumas_server.router.connections import MAX_BEYOND
 from pumas_server.router.file_descriptors import Shares, have_descriptors, share_out, wanted
 
 
@@ -27,7 +27,7 @@ def test_all_that_may_be_open_has_a_descriptor(
     """Also when every open connection has a call in flight, and a whole queue is accepted."""
     shares = share_out(descriptors, connections, upstream)
     calls = min(upstream, shares.connections)
-    assert shares.connections + calls + shares.backlog + MAX_LINGERING + 64 <= descriptors
+    assert shares.connections + calls + shares.backlog + MAX_BEYOND + 64 <= descriptors
     assert 1 <= shares.connections <= connections
 
 

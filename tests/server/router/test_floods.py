@@ -74,7 +74,7 @@ async def rests(running: RunningRouter, descriptors: int) -> None:
     """Nothing is open, borrowed or held, and no memory of a connection or a call is kept."""
     router = running.router
     await eventually(lambda: router.connections.open == 0, "every connection is closed")
-    assert router.connections.lingering == 0
+    assert router.connections.beyond == 0
     await running.idle()
     assert router.admission.by_model == {}
     # What the pool holds goes after two seconds.
