@@ -1,4 +1,4 @@
-"""Watching the pace of the bodies of one connection, by one timer that is not stopped in between."""
+"""The pace of the bodies of one connection, watched by one timer that is left alone meanwhile."""
 
 from __future__ import annotations
 
