@@ -65,7 +65,10 @@ def test_what_the_processes_are_told() -> None:
         | {
             "PUMAS_PORT": "8080",
             "PUMAS_MAX_IN_FLIGHT": "1024",
+            "PUMAS_MODEL_SHARE": "0.5",
+            "PUMAS_MAX_CONNECTIONS": "16384",
             "PUMAS_EXTERNAL_IN_FLIGHT": "64",
+            "PUMAS_IMAGE_PERMITS": "2",
             "PUMAS_BUFFER_BYTES": "268435456",
             "PUMAS_DRAIN_SECONDS": "10",
             "PUMAS_MODEL_MANAGEMENT": "false",

@@ -23,6 +23,7 @@ from pumas_server.router.demand import Demand
 from pumas_server.router.lmsp.load_control import ModelGone, NotLoadable
 from pumas_server.router.loading import Loading
 from pumas_server.router.observations import Observation, observe_pod
+from pumas_server.router.refusals import Refusals
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint
@@ -94,7 +95,9 @@ class LivingRouter:
         self.workers = AskingWorkers(self.source, self.controllers)
         steering = ClusterSteering(self.way, HOME, self.name, self.now)
         self.demand = Demand(self.sessions, self._find, steering)
-        self.activator = Activator(self.workers, steering, self.demand, SETTINGS.max_held)
+        self.activator = Activator(
+            self.workers, steering, self.demand, SETTINGS.max_held, Refusals()
+        )
         self.loading = Loading(self.workers, steering)
         self.started_at = asyncio.get_running_loop().time()
         self._task = asyncio.create_task(self._run(), name=self.name)

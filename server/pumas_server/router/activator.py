@@ -20,6 +20,7 @@ from pumas_crds.vocabulary import PERMANENT_REASONS
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.demand import Demand
+from pumas_server.router.refusals import Reason, Refusals
 from pumas_server.router.sessions import Session
 from pumas_server.router.steering import Outdated, Steering, Unsteerable
 from pumas_server.router.wake import Awake, Fails, Scale, Wait, decide_wake
@@ -55,7 +56,15 @@ class LoadFailed(Exception):
 class Activator:
     """Wakes models, and holds those who wait for them."""
 
-    def __init__(self, workers: Workers, steering: Steering, demand: Demand, max_held: int) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        steering: Steering,
+        demand: Demand,
+        max_held: int,
+        refusals: Refusals,
+    ) -> None:
+        self._refusals = refusals
         self._workers = workers
         self._steering = steering
         self._demand = demand
@@ -86,6 +95,7 @@ class Activator:
         """
         model = row.model
         if self.held >= self._max_held:
+            self._refusals.count(Reason.HELD)
             raise ContractError(
                 Code.CAPABILITY_UNAVAILABLE,
                 f"all {self._max_held} calls that may wait for a model to load do so",

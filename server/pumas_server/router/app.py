@@ -22,6 +22,7 @@ from pumas_server.router.activator import Activator
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.asgi import JSON_HEADER, Message, Receive, Scope, Send, send_whole
 from pumas_server.router.background import start
+from pumas_server.router.connections import Connections
 from pumas_server.router.contract_api import PATH as OPERATIONS_PATH
 from pumas_server.router.contract_api import ContractApi
 from pumas_server.router.demand import Demand
@@ -39,12 +40,13 @@ from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.loading import Loading
 from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
-from pumas_server.router.metrics import Metrics
+from pumas_server.router.metrics import Levels, Metrics
 from pumas_server.router.openai_api import OpenAiApi
 from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.openapi import build_openapi
 from pumas_server.router.preflight import Preflight
 from pumas_server.router.reach import Reach
+from pumas_server.router.refusals import Refusals
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import ModelSource
@@ -74,19 +76,35 @@ class Router:
     ) -> None:
         self.settings = settings
         self.sessions = Sessions()
-        self.admission = Admission(settings.max_in_flight)
-        self.budget = BufferBudget(settings.buffer_bytes)
+        self.refusals = Refusals()
+        self.connections = Connections(
+            most=settings.max_connections,
+            header_seconds=settings.header_seconds,
+            body_seconds=settings.body_seconds,
+            body_rate=settings.body_rate,
+            linger_seconds=settings.linger_seconds,
+            problem_pages=settings.problem_pages,
+            refusals=self.refusals,
+        )
+        self.admission = Admission(settings.max_in_flight, settings.model_share, self.refusals)
+        self.budget = BufferBudget(settings.buffer_bytes, self.refusals)
         self.workers = Workers(source, settings)
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
-        self.media = MediaChecks(settings.image_permits)
-        self.metrics = Metrics(self.admission, self.budget, self.sessions, self.workers, self.media)
+        self.media = MediaChecks(settings.image_permits, self.refusals)
+        levels = Levels(
+            *(self.admission, self.budget, self.sessions, self.workers, self.media),
+            *(self.connections, self.refusals),
+        )
+        self.metrics = Metrics(levels)
         self.steering = steering
         self.demand = Demand(self.sessions, self._find, steering)
         exchanges = Exchanges(self.admission, self.upstream, self.workers, self.demand.touch)
         if settings.model_management and load_control is None:
             load_control = Loading(self.workers, steering)
-        self.activator = Activator(self.workers, steering, self.demand, settings.max_held)
+        self.activator = Activator(
+            self.workers, steering, self.demand, settings.max_held, self.refusals
+        )
         reach = Reach(exchanges, self.activator, self.workers)
         shared = (
             *(self.workers, reach, self.sessions, self.budget, self.metrics),

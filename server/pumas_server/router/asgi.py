@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
-from pumas_server.contract.errors import Code, ContractError
+from pumas_server.contract.errors import Code, ContractError, invalid
 from pumas_server.router.admission import BufferLease
 from pumas_server.router.sessions import EndReason, Session, SessionEnded
 
@@ -18,6 +18,13 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 JSON_HEADER = (b"content-type", b"application/json")
 
+#: Where a connection writes into a request's scope why there will be no more of its body.
+BODY_FAULT = "pumas.body_fault"
+
+#: A longer answer is handed over in pieces: its session stays, with what it holds, until the caller
+#: has read nearly all of it, and the connection buffers little of it for a caller that does not.
+PIECE_BYTES = 65_536
+
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first value of a request header; `name` in lower case."""
@@ -28,8 +35,9 @@ async def read_body(scope: Scope, receive: Receive, session: Session, lease: Buf
     """The request body, counted while it is read.
 
     Raises `ContractError`: request_limit over 32 MiB (at once when the length is announced),
-    capability_unavailable when the process's buffer budget is spent; `SessionEnded` when the
-    caller leaves before the end, or the router stops.
+    capability_unavailable when the process's buffer budget is spent, invalid_request when it comes
+    too slowly or its framing breaks; `SessionEnded` when the caller leaves before the end, or the
+    router stops.
     """
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > MAX_REQUEST_BYTES:
@@ -46,12 +54,12 @@ async def read_body(scope: Scope, receive: Receive, session: Session, lease: Buf
         if size > MAX_REQUEST_BYTES:
             raise _too_long(size)
         if not lease.grow(len(piece)):
-            raise ContractError(
-                Code.CAPABILITY_UNAVAILABLE, "the router holds as many bytes as it may"
-            )
+            raise lease.refusal(Code.CAPABILITY_UNAVAILABLE)
         pieces.append(piece)
         if not message.get("more_body", False):
             return b"".join(pieces)
+        if (fault := scope.get(BODY_FAULT)) is not None:
+            raise invalid(fault)
 
 
 def _too_long(size: int) -> ContractError:
@@ -71,10 +79,15 @@ async def watch_caller(receive: Receive, session: Session) -> None:
 
 
 async def send_whole(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:
-    """A finite answer, with its length."""
+    """A finite answer, with its length. Returns when the caller has read nearly all of it."""
     length = (b"content-length", str(len(body)).encode())
     await send_start(send, status, [length, *headers])
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    last = 0
+    if len(body) > PIECE_BYTES:
+        last = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
+        for start in range(0, last, PIECE_BYTES):
+            await send_piece(send, body[start : start + PIECE_BYTES])
+    await send_end(send, body[last:] if last else body)
 
 
 async def send_start(send: Send, status: int, headers: Headers) -> None:

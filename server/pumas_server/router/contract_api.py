@@ -32,6 +32,7 @@ from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.admission import BufferBudget, BufferLease
 from pumas_server.router.asgi import (
     JSON_HEADER,
+    PIECE_BYTES,
     Headers,
     Receive,
     Scope,
@@ -219,7 +220,7 @@ async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:
     texts: list[str] = []
     async for pieces in stream.pieces():
         if not lease.grow(sum(map(len, pieces))):
-            raise ContractError(Code.RESPONSE_LIMIT, "the router holds as many bytes as it may")
+            raise lease.refusal(Code.RESPONSE_LIMIT)
         texts += pieces
     return TextResult("".join(texts), stream.reason())
 
@@ -263,7 +264,7 @@ async def _relay(
 async def _send_deltas(
     request_id: str, texts: list[str], record: OperationRecord, send: Send
 ) -> None:
-    """One record for each text, in one write; those before a fault go out before it is raised."""
+    """One record for each text, in few writes; those before a fault go out before it is raised."""
     piece = bytearray()
     fault: ContractError | None = None
     try:
@@ -275,6 +276,11 @@ async def _send_deltas(
                     f"the stream is over the limit of {MAX_RESPONSE_BYTES} bytes",
                 )
             piece += delta
+            if len(piece) >= PIECE_BYTES:
+                # Not all of a chunk's deltas at once: they may be many times as long as it.
+                record.response_bytes += len(piece)
+                await send_piece(send, bytes(piece))
+                piece.clear()
     except ContractError as error:
         fault = error
     if piece:

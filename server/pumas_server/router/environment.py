@@ -12,6 +12,8 @@ from pumas_server.router.settings import RouterSettings
 _DEFAULTS = RouterSettings()
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SHOWN_CHARACTERS = 64
+#: With less, a model alone with an idle one could use next to nothing.
+_LEAST_SHARE = 0.1
 
 #: Decided and not built yet. Ignored, they would promise what is not done.
 _NOT_BUILT = ("PUMAS_TOKENS_FILE",)
@@ -57,6 +59,10 @@ def read_environment(environ: Mapping[str, str]) -> RouterEnvironment:
             model_management=_yes(environ, "PUMAS_MODEL_MANAGEMENT", default=False),
             max_in_flight=_whole(
                 environ, "PUMAS_MAX_IN_FLIGHT", _DEFAULTS.max_in_flight, 1, 1_000_000
+            ),
+            model_share=_share(environ, "PUMAS_MODEL_SHARE", _DEFAULTS.model_share),
+            max_connections=_whole(
+                environ, "PUMAS_MAX_CONNECTIONS", _DEFAULTS.max_connections, 1, 1_000_000
             ),
             external_in_flight=_whole(
                 environ, "PUMAS_EXTERNAL_IN_FLIGHT", _DEFAULTS.external_in_flight, 1, 1_000_000
@@ -108,6 +114,16 @@ def _seconds(environ: Mapping[str, str], name: str, default: float, most: int) -
     if not 0 <= number <= most:
         raise EnvironmentFault(
             f"{name} is {_shown(text)}, and not a number of seconds from 0 to {most}."
+        )
+    return number
+
+
+def _share(environ: Mapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name) or str(default)
+    number = float(text) if re.fullmatch(r"[01](\.[0-9]{1,9})?", text) else -1
+    if not _LEAST_SHARE <= number <= 1:
+        raise EnvironmentFault(
+            f"{name} is {_shown(text)}, and not a number from {_LEAST_SHARE:g} to 1."
         )
     return number
 

@@ -7,7 +7,7 @@ this call's only answer.
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -16,7 +16,9 @@ import aiohttp
 from pumas_crds.served_model import ServedModel
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.admission import Admission
+from pumas_server.router.balance import Balance
 from pumas_server.router.catalog_row import Row, Target
+from pumas_server.router.refusals import Reason
 from pumas_server.router.sessions import Session
 from pumas_server.router.upstream import ConnectFailed, Upstream
 from pumas_server.router.workers import Workers
@@ -34,6 +36,7 @@ class Exchanges:
     ) -> None:
         """`used` is told of each model that is called."""
         self._admission = admission
+        self._balance = Balance(salt=int.from_bytes(os.urandom(4)))
         self._upstream = upstream
         self._workers = workers
         self._used = used
@@ -51,34 +54,40 @@ class Exchanges:
 
         Raises `ContractError`: 503 while nothing was sent, transport_lost after.
         """
-        session.model_uid = row.model.metadata.uid
+        uid = session.model_uid = row.model.metadata.uid
         self._used(row.model)
         session.poll()
-        with self._admission.process_permit():
-            refusal = "no endpoint of the model can be reached"
-            for target in self._by_load(row.targets):
+        alone = len(self._workers.catalog.rows) <= 1
+        with self._admission.process_permit(uid, alone=alone):
+            full: Target | None = None
+            for target in self._balance.order(row.targets, self._admission.by_pod):
                 if not self._admission.has_pod_permit(target.endpoint.url, target.limit):
-                    refusal = f"all {target.limit} calls that the model admits are in flight"
+                    full = target
                     continue
                 async with AsyncExitStack() as borrowed:
                     borrowed.enter_context(self._admission.pod_permit(target.endpoint.url))
+                    self._balance.took(target.endpoint.url)
                     call = self._upstream.post(
                         session, target, path, body, headers, self._still_serves(target)
                     )
                     try:
                         response = await borrowed.enter_async_context(call)
                     except ConnectFailed:
-                        refusal = "no endpoint of the model can be reached"
+                        full = None
                         self._workers.unreachable(target.endpoint)
                         continue
                     yield response
                     return
-            raise ContractError(Code.CAPABILITY_UNAVAILABLE, refusal)
+            raise self._refusal(full)
 
-    def _by_load(self, targets: tuple[Target, ...]) -> list[Target]:
-        """The least busy first; equals in any order, or every router would fill the same pod."""
-        busy = self._admission.by_pod
-        return sorted(targets, key=lambda t: (busy.get(t.endpoint.url, 0), random.random()))
+    def _refusal(self, full: Target | None) -> ContractError:
+        """The error of a call that no pod took; the last one had no permit, or was not there."""
+        if full is None:
+            why = "no endpoint of the model can be reached"
+        else:
+            self._admission.refusals.count(Reason.POD_IN_FLIGHT)
+            why = f"all {full.limit} calls that the model admits are in flight"
+        return ContractError(Code.CAPABILITY_UNAVAILABLE, why)
 
     def _still_serves(self, target: Target) -> Callable[[], bool]:
         return lambda: self._workers.catalog.holds(target.identity)

@@ -15,14 +15,16 @@ from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.request import Operation
 from pumas_server.media.request_media import CheckedClip, CheckedMedia, Media, check, gather
 from pumas_server.media.stopping import Stopped
+from pumas_server.router.refusals import Reason, Refusals
 from pumas_server.router.sessions import Session
 
 
 class MediaChecks:
     """The media threads of one router process."""
 
-    def __init__(self, permits: int) -> None:
+    def __init__(self, permits: int, refusals: Refusals) -> None:
         self.permits = permits
+        self._refusals = refusals
         self.busy = 0
         self._threads = ThreadPoolExecutor(permits, "media")
 
@@ -43,6 +45,7 @@ class MediaChecks:
 
     async def _checked(self, session: Session, media: Media) -> CheckedMedia:
         if self.busy >= self.permits:
+            self._refusals.count(Reason.MEDIA_CHECKS)
             raise ContractError(
                 Code.CAPABILITY_UNAVAILABLE,
                 f"all {self.permits} media checks that this router does at once are running",

@@ -17,13 +17,15 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pumas_server.router.admission import Admission, BufferBudget
 from pumas_server.router.catalog import Catalog
+from pumas_server.router.connections import Connections
 from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.operation_log import OperationRecord
+from pumas_server.router.refusals import Refusals
 from pumas_server.router.sessions import Sessions
 from pumas_server.router.workers import Workers
 
@@ -38,16 +40,9 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120
 class Metrics:
     """The counters of one router process. One registry each: several routers do not mix."""
 
-    def __init__(
-        self,
-        admission: Admission,
-        budget: BufferBudget,
-        sessions: Sessions,
-        workers: Workers,
-        media: MediaChecks,
-    ) -> None:
+    def __init__(self, levels: Levels) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Levels(admission, budget, sessions, workers, media))
+        self._registry.register(levels)
         labels = ("route", "capability", "code", "outcome")
         self._operations = Counter(
             "pumas_operations", "Finished calls.", labels, registry=self._registry
@@ -79,8 +74,8 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _Levels(Collector):
-    """What is in use now, asked of those who know."""
+class Levels(Collector):
+    """What is in use now, and what was refused, asked of those who know."""
 
     def __init__(
         self,
@@ -89,26 +84,42 @@ class _Levels(Collector):
         sessions: Sessions,
         workers: Workers,
         media: MediaChecks,
+        connections: Connections,
+        refusals: Refusals,
     ) -> None:
+        self._connections = connections
+        self._refusals = refusals
         self._media = media
         self._admission = admission
         self._budget = budget
         self._sessions = sessions
         self._workers = workers
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One sample each, and one for each endpoint that may be called."""
+    def collect(self) -> Iterator[Metric]:
+        """One sample each, one for each endpoint that may be called, and each reason."""
         yield _gauge("pumas_permits_in_use", "Admitted calls.", self._admission.in_flight)
         yield _gauge("pumas_permits", "Calls that may be admitted.", self._admission.max_in_flight)
         yield _gauge("pumas_sessions", "Open calls, admitted or not.", len(self._sessions))
         yield _gauge("pumas_buffered_bytes", "Bytes of bodies that are held.", self._budget.held)
         yield _gauge("pumas_media_checks_in_use", "Running checks of media.", self._media.busy)
         yield _gauge("pumas_media_checks", "Checks of media that may run.", self._media.permits)
+        yield _gauge("pumas_connections_in_use", "Open connections.", self._connections.open)
+        yield _gauge("pumas_connections", "Connections that may be.", self._connections.most)
         yield _pods(self._workers.catalog, self._admission.by_pod)
+        yield _refused(self._refusals)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=value)
+
+
+def _refused(refusals: Refusals) -> CounterMetricFamily:
+    family = CounterMetricFamily(
+        "pumas_refusals", "Calls and connections that a limit refused.", labels=("reason",)
+    )
+    for reason, count in refusals.counts.items():
+        family.add_metric((reason,), count)
+    return family
 
 
 def _pods(catalog: Catalog, by_pod: dict[str, int]) -> GaugeMetricFamily:

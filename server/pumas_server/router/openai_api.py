@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
 from dataclasses import dataclass
 
 import aiohttp
@@ -156,11 +157,11 @@ class OpenAiApi:
                 raise ContractError(
                     Code.PROVIDER_FAILURE, "the provider answered a stream with something else"
                 )
-            answer = _Answer(session, response, record, send, _response_headers(response))
+            answer = _Answer(session, response, record, lease, send, _response_headers(response))
             if streamed:
-                await answer.forward(b"")
+                await answer.forward(deque())
             else:
-                await answer.hold_then_forward(lease)
+                await answer.hold_then_forward()
 
     async def _awake(self, session: Session, row: Row) -> Row:
         """The row, waked if it sleeps and will serve this route."""
@@ -180,36 +181,42 @@ class _Answer:
     session: Session
     response: aiohttp.ClientResponse
     record: OperationRecord
+    lease: BufferLease
     send: Send
     headers: Headers
 
-    async def hold_then_forward(self, lease: BufferLease) -> None:
+    async def hold_then_forward(self) -> None:
         """Send a short answer whole; a long one, or one the budget has no room for, as it comes."""
-        held = bytearray()
+        held: deque[bytes] = deque()
+        size, before = 0, self.lease.held
         while chunk := await read_chunk(self.session, self.response):
-            held += chunk
-            if len(held) > _HOLD_BYTES or not lease.grow(len(chunk)):
-                await self.forward(bytes(held))
+            held.append(chunk)
+            size += len(chunk)
+            if size > _HOLD_BYTES or not self.lease.grow(len(chunk)):
+                # From here on it is held no longer than its caller reads.
+                self.lease.shrink(self.lease.held - before)
+                await self.forward(held)
                 return
-        self.record.response_bytes = len(held)
-        await send_whole(self.send, self.response.status, bytes(held), self.headers)
+        self.record.response_bytes = size
+        await send_whole(self.send, self.response.status, b"".join(held), self.headers)
         self.record.succeeded()
 
-    async def forward(self, first: bytes) -> None:
-        """Send what comes as it comes. Raises `_Broken` when it does not end cleanly."""
+    async def forward(self, held: deque[bytes]) -> None:
+        """Send what is held, piece by piece, and what comes as it comes.
+
+        Raises `_Broken` when it does not end cleanly.
+        """
         length = self.response.headers.get("Content-Length")
         framing = [(b"content-length", length.encode())] if length is not None else []
         await send_start(self.send, self.response.status, [*framing, *self.headers])
         try:
-            chunk = first or await read_chunk(self.session, self.response)
-            while chunk:
+            while chunk := held.popleft() if held else await self._read():
                 if self.record.response_bytes + len(chunk) > MAX_RESPONSE_BYTES:
                     raise ContractError(
                         Code.RESPONSE_LIMIT, f"over the limit of {MAX_RESPONSE_BYTES} bytes"
                     )
                 self.record.response_bytes += len(chunk)
                 await send_piece(self.send, chunk)
-                chunk = await read_chunk(self.session, self.response)
         except ContractError as error:
             self.record.failed(error)
             raise _Broken from None
@@ -218,6 +225,9 @@ class _Answer:
             raise _Broken from None
         await send_end(self.send)
         self.record.succeeded()
+
+    async def _read(self) -> bytes:
+        return await read_chunk(self.session, self.response)
 
 
 async def _refuse(error: RouteError, session: Session, record: OperationRecord, send: Send) -> None:

@@ -36,7 +36,10 @@ _ABOUT = (
     " Answers are open: ignore fields and values that you do not know. JSON Schema cannot say all"
     " that is refused: duplicate fields, integers written as 1.0, nesting over 128, a model's name"
     " over 256 bytes, more than 30 seconds of audio. A 500 with code `internal_error` is a fault"
-    " of the router itself and promised nowhere."
+    " of the router itself and promised nowhere. On every route a header that does not end in time"
+    " is answered 408, one over 64 KiB 431, a target over 8 KiB 414, what is not HTTP 400, and one"
+    " connection too many 503: as a problem under /lmsp/ and as an OpenAiError elsewhere, with"
+    " nothing sent to a provider and the connection closed."
 )
 
 _STATUS_WORDS = {

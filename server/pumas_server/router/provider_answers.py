@@ -43,7 +43,7 @@ async def read_whole(
                 f"the provider's answer is over the limit of {MAX_RESPONSE_BYTES} bytes",
             )
         if not lease.grow(len(piece)):
-            raise ContractError(Code.RESPONSE_LIMIT, "the router holds as many bytes as it may")
+            raise lease.refusal(Code.RESPONSE_LIMIT)
         pieces.append(piece)
     return b"".join(pieces)
 

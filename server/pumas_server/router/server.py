@@ -8,14 +8,20 @@ accepting for `propagation_seconds`, closes the listener, lets admitted calls fi
 from __future__ import annotations
 
 import asyncio
+import functools
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import cast
 
 import uvicorn
 
 from pumas_server.router.app import Router
 from pumas_server.router.connection import CallerConnection
+from pumas_server.router.file_descriptors import have_descriptors, share_out, wanted
+
+_log = logging.getLogger(__name__)
 
 #: How long uvicorn may take to close what `shutdown` has ended.
 _CLOSE_SECONDS = 5
@@ -32,16 +38,19 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None]:
     """Serve while the block lasts; leaving it is an orderly stop."""
+    connection = functools.partial(CallerConnection, connections=router.connections)
     server = _Server(
         uvicorn.Config(
             router,
-            http=CallerConnection,
+            http=cast("type[asyncio.Protocol]", connection),
+            ws="none",
+            backlog=_fit_connections(router),
             lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
             date_header=False,
-            timeout_keep_alive=75,
+            timeout_keep_alive=cast("int", router.settings.idle_seconds),
             timeout_graceful_shutdown=_CLOSE_SECONDS,
         )
     )
@@ -54,6 +63,20 @@ async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None
                 await _stop(router, server)
             finally:
                 await task
+
+
+def _fit_connections(router: Router) -> int:
+    """Accept as many connections as there are descriptors for; gives how many may queue."""
+    most, upstream = router.settings.max_connections, router.settings.max_in_flight
+    descriptors = have_descriptors(wanted(most, upstream))
+    shares = share_out(descriptors, most, upstream)
+    if shares.connections < most:
+        _log.warning(
+            "%d file descriptors are enough for %d connections, not for %d",
+            *(descriptors, shares.connections, most),
+        )
+    router.connections.most = shares.connections
+    return shares.backlog
 
 
 async def _stop(router: Router, server: uvicorn.Server) -> None:

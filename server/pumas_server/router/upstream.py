@@ -32,6 +32,8 @@ from pumas_server.router.sessions import Session
 IDLE_SECONDS = 2.0
 MAX_USES = 90
 _READ_AHEAD_BYTES = 65_536
+#: What is taken at once of what came: an event loop reads up to 256 KiB from a socket in one go.
+_CHUNK_BYTES = 65_536
 
 #: Longer bodies are written in pieces, so that one caller's megabytes do not hold up the loop.
 _WRITE_WHOLE_BYTES = 65_536
@@ -265,9 +267,9 @@ def _headers(target: Target, headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def read_chunk(session: Session, response: aiohttp.ClientResponse) -> bytes:
-    """What has come of the body, at least one byte; empty at its clean end."""
+    """Some of what has come of the body, at least one byte; empty at its clean end."""
     try:
         with session.interruptible():
-            return await response.content.readany()
+            return await response.content.read(_CHUNK_BYTES)
     except (aiohttp.ClientError, OSError, TimeoutError):
         raise lost("the connection to the provider broke before its answer ended") from None

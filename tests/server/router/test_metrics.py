@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pumas_server.contract.errors import Code
 from pumas_server.contract.words import Capability
 from pumas_server.router.forwarded_routes import ROUTES
+from pumas_server.router.refusals import Reason
 from support.coherent import answer_coherently
 from support.eventually import eventually
 from support.routers import SHARED_LOOP, RunningRouter, chat_operation, external, running_router
@@ -32,6 +33,9 @@ GOLDEN = {
     "pumas_buffered_bytes": ("gauge", set()),
     "pumas_media_checks_in_use": ("gauge", set()),
     "pumas_media_checks": ("gauge", set()),
+    "pumas_connections_in_use": ("gauge", set()),
+    "pumas_connections": ("gauge", set()),
+    "pumas_refusals": ("counter", {"reason"}),
     "pumas_pod_in_flight": ("gauge", {"model", "profile", "pod"}),
     "pumas_operations": ("counter", {"route", "capability", "code", "outcome"}),
     "pumas_operation_duration_seconds": ("histogram", {"route", "capability"}),
@@ -358,6 +362,7 @@ async def test_callers_make_no_labels_and_secrets_stay_out(
         "model": {"llm"},
         "profile": {"default"},
         "pod": {"external"},
+        "reason": {*Reason},
     }
     for family in (await families(fresh)).values():
         for sample in family.samples:
