@@ -1,9 +1,14 @@
-"""Work that grows with a body: on a thread once the body is long, so that other calls go on."""
+"""Work that grows with a body: on a thread once the body is long, so that other calls go on.
+
+There are two such threads. Reading JSON holds the interpreter, so more of them would not read more;
+they would leave less of it to the loop. Long bodies wait for each other, and nobody waits for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from pumas_server.router.sessions import Session
@@ -12,6 +17,8 @@ from pumas_server.router.sessions import Session
 LONG_BYTES = 1_048_576
 
 Done = TypeVar("Done")
+
+_THREADS = ThreadPoolExecutor(2, "long-bodies")
 
 
 async def at_length(session: Session, size: int, work: Callable[[], Done]) -> Done:
@@ -22,4 +29,4 @@ async def at_length(session: Session, size: int, work: Callable[[], Done]) -> Do
     if size < LONG_BYTES:
         return work()
     with session.interruptible():
-        return await asyncio.to_thread(work)
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
