@@ -29,14 +29,14 @@ class Way:
     """What is measured; None for the provider itself."""
 
 
-def pinned(core: int, command: Sequence[str | Path]) -> list[str]:
-    """The command on one core."""
+def pinned(core: int | str, command: Sequence[str | Path]) -> list[str]:
+    """The command on one core, or on those of a list."""
     return ["taskset", "-c", str(core), *map(str, command)]
 
 
 @contextmanager
 def started(
-    core: int, command: Sequence[str | Path], url: str, env: dict[str, str] | None = None
+    core: int | str, command: Sequence[str | Path], url: str, env: dict[str, str] | None = None
 ) -> Iterator[psutil.Process]:
     """A process that answers at `url` with less than 500; ended with the block."""
     process = subprocess.Popen(

@@ -2,7 +2,7 @@
 
     python provider.py PORT
 
-`/v1/models` tells of a model `m` that chats and one that embeds; `/v1/chat/completions` answers a
+`/v1/models` tells of a model `m` that chats and sees; `/v1/chat/completions` answers a
 small completion, or with `stream: true` EVENTS events at RATE a second (`max_tokens` and `top_p`
 of the body say how many and how fast), each with the time at which it was sent; `/v1/embeddings`
 has 128 vectors of 1,024, `/v1/rerank` 100 scores. One process, one core, asyncio protocols alone.
@@ -21,7 +21,7 @@ import uvloop
 
 WIDTH, INPUTS, DOCUMENTS = 1024, 128, 100
 
-_ARCHITECTURE = {"input_modalities": ["text"], "output_modalities": ["text"]}
+_ARCHITECTURE = {"input_modalities": ["text", "image"], "output_modalities": ["text"]}
 _MODELS = {
     "object": "list",
     "data": [{"id": "m", "object": "model", "owned_by": "llamacpp", "architecture": _ARCHITECTURE}],

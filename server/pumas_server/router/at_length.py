@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from pumas_server.router.niceness import step_back
 from pumas_server.router.sessions import Session
 
 #: A body that takes some milliseconds to be read. Changing threads costs less than one.
@@ -18,7 +19,7 @@ LONG_BYTES = 1_048_576
 
 Done = TypeVar("Done")
 
-_THREADS = ThreadPoolExecutor(2, "long-bodies")
+_THREADS = ThreadPoolExecutor(2, "long-bodies", initializer=step_back)
 
 
 async def at_length(session: Session, size: int, work: Callable[[], Done]) -> Done:

@@ -16,6 +16,7 @@ from pumas_server.contract.request import Operation
 from pumas_server.media.request_media import CheckedClip, CheckedMedia, Media, check, gather
 from pumas_server.media.stopping import Stopped
 from pumas_server.router.refusals import Reason, Refusals
+from pumas_server.router.niceness import step_back
 from pumas_server.router.sessions import Session
 
 
@@ -26,7 +27,7 @@ class MediaChecks:
         self.permits = permits
         self._refusals = refusals
         self.busy = 0
-        self._threads = ThreadPoolExecutor(permits, "media")
+        self._threads = ThreadPoolExecutor(permits, "media", initializer=step_back)
 
     async def check(self, session: Session, operation: Operation) -> tuple[CheckedClip, ...]:
         """Look at all media of a request; gives its clips as they go upstream.

@@ -11,6 +11,7 @@ import asyncio
 import functools
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import cast
@@ -23,6 +24,7 @@ from pumas_server.router.file_descriptors import have_descriptors, share_out, wa
 
 _log = logging.getLogger(__name__)
 
+SWITCH_SECONDS = 0.001
 #: How long uvicorn may take to close what `shutdown` has ended.
 _CLOSE_SECONDS = 5
 
@@ -54,6 +56,9 @@ async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None
             timeout_graceful_shutdown=_CLOSE_SECONDS,
         )
     )
+    # Media are checked and long bodies read on threads; a thread that computes gives the loop its
+    # turn after this long, and not after the interpreter's own 5 ms.
+    sys.setswitchinterval(SWITCH_SECONDS)
     async with router.run():
         task = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
         try:
