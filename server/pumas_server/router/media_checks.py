@@ -15,8 +15,8 @@ from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.request import Operation
 from pumas_server.media.request_media import CheckedClip, CheckedMedia, Media, check, gather
 from pumas_server.media.stopping import Stopped
-from pumas_server.router.refusals import Reason, Refusals
 from pumas_server.router.niceness import step_back
+from pumas_server.router.refusals import Reason, Refusals
 from pumas_server.router.sessions import Session
 
 
