@@ -65,7 +65,7 @@ format: install ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix .
 
 test: install ## all tests: real engine, no GPU, no cluster
-	@$(PYTEST) -n 3 --dist loadgroup
+	@$(PYTEST) -n 2 --dist loadgroup
 
 test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)
 	@PUMAS_RANDOM=1 PUMAS_HISTORIES=$${PUMAS_HISTORIES:-10000} $(PYTEST) tests/lifecycle

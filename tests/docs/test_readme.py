@@ -17,13 +17,17 @@ README = (ROOT / "README.md").read_text()
 NOT_AGAIN = ("make install", "make test", "make check")
 
 
+#: Other tests run tiny models too, out of folders of their own.
+OF_THE_README = ("gemma", "examples/local/tiny.yaml", f"{ROOT}/.cache/models/tiny-")
+
+
 def pumas_processes() -> list[str]:
-    """Command lines of every process that belongs to the README's model."""
+    """Command lines of every process that belongs to the README's models."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = " ".join(process.info["cmdline"] or ())
         if (
-            ("gemma" in line or "tiny-" in line)
+            any(mark in line for mark in OF_THE_README)
             and ("pumas" in line or "llama" in line)
             and not in_a_pod(process.pid)
         ):

@@ -23,7 +23,7 @@ from support.lifecycle_rules import RULES
 from support.virtual_time import run_in_virtual_time
 
 #: So many are what a normal run has time for; CI draws 500.
-HISTORIES = int(os.environ.get("PUMAS_HISTORIES", "150"))
+HISTORIES = int(os.environ.get("PUMAS_HISTORIES", "60"))
 #: Set by `make test-deep`: other histories every time.
 RANDOM = "PUMAS_RANDOM" in os.environ
 STEPS = st.lists(st.integers(0, DRAWS - 1), min_size=40, max_size=50)
