@@ -13,7 +13,7 @@ import pytest
 from pumas_crds.vocabulary import ConditionType, Reason
 from support.client_pod import ClientPod
 from support.cluster import Kubectl, soon
-from support.models_server import EMPTY, HOST, NOT_A_MODEL, ModelsServer
+from support.models_server import EMPTY, HOST, NOT_A_MODEL, ONNX, ModelsServer
 from support.release import LAB, namespace
 from support.team_models import TeamModels, team_models
 
@@ -52,7 +52,6 @@ def test_what_release_or_profile_rule_out(models: TeamModels, models_server: Mod
         models.body("node", source={"path": "/srv/models/tiny-chat.gguf"}),
         models.body("endpoint", runtime="external", endpoint=elsewhere),
         models.body("far", runtime="external", endpoint=elsewhere, profile=narrow),
-        models.body("runtime", runtime="onnxruntime", source=source),
         models.body("profile", profile=missing, source=source, replicas=0),
     )
     refused(
@@ -78,12 +77,6 @@ def test_what_release_or_profile_rule_out(models: TeamModels, models_server: Mod
         "endpoint",
         Reason.ENDPOINT_NOT_ALLOWED,
         "The host of endpoint.url is not one of allowedEndpointHosts of the profile lab.",
-    )
-    refused(
-        models,
-        "runtime",
-        Reason.NOT_IMPLEMENTED,
-        "runtime onnxruntime is not implemented in this release.",
     )
     told = f"There is no ServingProfile named {missing} in the namespace {home}."
     refused(models, "profile", Reason.PROFILE_NOT_FOUND, told)
@@ -117,6 +110,17 @@ def test_what_a_file_rules_out(models: TeamModels, models_server: ModelsServer) 
         model("task", source=source("tiny-embed.gguf"), task="text-generation"),
         model("unsized", source=source("tiny-chat.gguf", "no-length")),
         model("digest", source=source("tiny-embed.gguf"), sha256=zeros),
+        model(
+            "steps",
+            runtime="onnxruntime",
+            source=source(f"{ONNX}/onnx/model.onnx"),
+            engine={"steps": 3},
+        ),
+        model(
+            "odd",
+            source=source("tiny-chat.gguf"),
+            projector=source("tiny-projector-wide.gguf"),
+        ),
         model("late", source=source("tiny-chat.gguf", f"switch/{key}"), replicas=0),
     )
     models.told("page", ACCEPTED, "Unknown", Reason.INSPECTING, "The file was not inspected yet.")
@@ -128,6 +132,18 @@ def test_what_a_file_rules_out(models: TeamModels, models_server: ModelsServer) 
         "page",
         Reason.NOT_A_MODEL,
         f"{NOT_A_MODEL}: the file does not begin as a GGUF file does",
+    )
+    refused(
+        models,
+        "steps",
+        Reason.NOT_IMPLEMENTED,
+        "engine.steps and engine.guidancePercent are for image pipelines; this model is here to embed",
+    )
+    refused(
+        models,
+        "odd",
+        Reason.PROJECTOR_MISMATCH,
+        "tiny-projector-wide.gguf: the projector gives vectors of 128 values, the model takes 64",
     )
     refused(models, "empty", Reason.NOT_A_MODEL, f"{EMPTY}: it is empty")
     whole = (models_server.folder / "tiny-chat.gguf").stat().st_size
