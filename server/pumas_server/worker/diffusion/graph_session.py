@@ -12,6 +12,14 @@ from pumas_server.worker.diffusion.graph import GraphInput, Tensor
 from pumas_server.worker.diffusion.json_config import not_built
 from pumas_server.worker.header_fault import no_model
 from pumas_server.worker.legible import legible
+from pumas_server.worker.onnx.device import (
+    CPU,
+    CPU_PROVIDER,
+    CUDA_PROVIDER,
+    DeviceRefusal,
+    device_of,
+)
+from pumas_server.worker.onnx.fault import EngineFault
 
 _TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -20,16 +28,15 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
-_CPU = "CPUExecutionProvider"
-_CUDA = "CUDAExecutionProvider"
 _ERRORS_ONLY = 3
 
 
 class GraphSession:
     """A loaded graph. `run` may be called from any thread."""
 
-    def __init__(self, name: str, session: onnxruntime.InferenceSession) -> None:
+    def __init__(self, name: str, session: onnxruntime.InferenceSession, device: str) -> None:
         self.name = name
+        self.device = device
         self.inputs = {
             value.name: GraphInput(
                 _read_dtype(name, value.name, value.type),
@@ -38,7 +45,6 @@ class GraphSession:
             for value in session.get_inputs()
         }
         self.outputs = tuple(value.name for value in session.get_outputs())
-        self.device = "cuda" if _CUDA in session.get_providers() else "cpu"
         self._session = session
 
     def run(self, feeds: Mapping[str, Tensor]) -> list[Tensor]:
@@ -50,9 +56,9 @@ class GraphSession:
 def open_graph(root: Path, name: str, device: str, threads: int) -> GraphSession:
     """Load the graph `name` of the folder `root`, with the data that lies beside it.
 
-    `device` is `cpu` or `cuda`; where the second is not to be had, the graph computes on the
-    first, and says so. Raises `HeaderFault` for a file that ONNX Runtime cannot load; a device that
-    fails, or has no memory left, is no fault of the file and passes as it is.
+    `device` is `cpu`, `cuda` or `auto`, as for every model of this engine (`onnx.device`). Raises
+    `EngineFault` where `cuda` is not to be had, and `HeaderFault` for a file that ONNX Runtime
+    cannot load; a device that fails, or has no memory left, is no fault of the file and passes.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -61,13 +67,19 @@ def open_graph(root: Path, name: str, device: str, threads: int) -> GraphSession
     # Threads that wait by spinning take the CPU from the other calls of this machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     providers = build_providers(device, onnxruntime.get_available_providers())
+    if any(provider == CUDA_PROVIDER for provider, _ in providers):
+        # CUDA's libraries may lie in packages beside this one, where nothing looks for them.
+        onnxruntime.preload_dlls()
     try:
         session = onnxruntime.InferenceSession(root / name, options, providers=providers)
     except _LOAD_ERRORS as error:
         # Its message names the file by its path.
         kind = type(error).__name__
         raise no_model(f"ONNX Runtime cannot load {name} ({kind})") from error
-    return GraphSession(name, session)
+    told = device_of(device, session.get_providers())
+    if isinstance(told, DeviceRefusal):
+        raise EngineFault(told.sentence)
+    return GraphSession(name, session, told)
 
 
 _STATE = onnxruntime.capi.onnxruntime_pybind11_state
@@ -87,9 +99,9 @@ def build_providers(device: str, available: Collection[str]) -> list[tuple[str, 
     Where convolutions are chosen by measuring them, two runs may choose, and so round, differently:
     the same seed would not make the same image. So they are chosen by rule.
     """
-    cuda = (_CUDA, {"cudnn_conv_algo_search": "HEURISTIC"})
-    cpu: tuple[str, dict[str, str]] = (_CPU, {})
-    return [cuda, cpu] if device == "cuda" and _CUDA in available else [cpu]
+    cuda = (CUDA_PROVIDER, {"cudnn_conv_algo_search": "HEURISTIC"})
+    cpu: tuple[str, dict[str, str]] = (CPU_PROVIDER, {})
+    return [cuda, cpu] if device != CPU and CUDA_PROVIDER in available else [cpu]
 
 
 def _read_dtype(graph: str, name: str, word: str) -> np.dtype[np.generic]:

@@ -15,6 +15,7 @@ import pumas_server.worker.diffusion
 from pumas_crds.vocabulary import Reason
 from pumas_server.worker.diffusion.graph_session import build_providers, open_graph
 from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.onnx.fault import EngineFault
 
 NAME = "unet/model.onnx"
 
@@ -46,13 +47,23 @@ def test_a_graph_says_what_it_takes_and_gives(tmp_path: Path) -> None:
 def test_a_device_that_is_not_to_be_had_is_not_claimed(tmp_path: Path) -> None:
     write(tmp_path)
     there = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
-    assert open_graph(tmp_path, NAME, "cuda", 1).device == ("cuda" if there else "cpu")
+    assert open_graph(tmp_path, NAME, "auto", 1).device == ("cuda" if there else "cpu")
+
+
+def test_who_asks_for_cuda_is_not_served_by_the_cpu_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(EngineFault, match="CUDA was asked for"):
+        open_graph(tmp_path, NAME, "cuda", 1)
 
 
 def test_the_device_comes_first_and_its_convolutions_are_chosen_by_rule() -> None:
     cuda, cpu = "CUDAExecutionProvider", "CPUExecutionProvider"
     by_rule = {"cudnn_conv_algo_search": "HEURISTIC"}
     assert build_providers("cuda", [cuda, cpu]) == [(cuda, by_rule), (cpu, {})]
+    assert build_providers("auto", [cuda, cpu]) == [(cuda, by_rule), (cpu, {})]
     assert build_providers("cuda", [cpu]) == build_providers("cpu", [cuda, cpu]) == [(cpu, {})]
 
 
