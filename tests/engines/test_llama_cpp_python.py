@@ -27,6 +27,7 @@ import pytest
 from pumas_server.worker.engine_client import EngineClient
 from pumas_server.worker.engine_log import EngineLog
 from support.engines import engine_client, plain_engine
+from support.healthy import until_healthy
 from support.serve import Serving, manifest, serve
 from support.worker import KEY, free_ports, is_running, until, worker
 
@@ -69,15 +70,7 @@ def engine(model: Path, folder: Path, *flags: str) -> Iterator[tuple[httpx.Clien
         process = subprocess.Popen(command, stderr=log, stdout=log)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-
-            def healthy() -> bool:
-                assert process.poll() is None
-                try:
-                    return client.get("/health").status_code == 200
-                except httpx.TransportError:
-                    return False
-
-            until(healthy, "a healthy engine")
+            until_healthy(client, process)
             client.headers["Authorization"] = f"Bearer {KEY}"
             yield client, psutil.Process(process.pid)
     finally:

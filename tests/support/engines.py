@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import psutil
 
-from support.worker import free_ports, until
+from support.healthy import until_healthy
+from support.worker import free_ports
 
 _PROGRAM = [sys.executable, "-m", "pumas_server.worker.engine_xllama"]
 
@@ -60,15 +61,7 @@ def plain_engine(model: Path, *flags: str, port: int | None = None) -> Iterator[
         psutil.Process(process.pid).cpu_affinity([cpu])
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-
-            def healthy() -> bool:
-                assert process.poll() is None
-                try:
-                    return client.get("/health").status_code == 200
-                except httpx.TransportError:
-                    return False
-
-            until(healthy, "a healthy engine")
+            until_healthy(client, process)
             yield PlainEngine(process, client)
     finally:
         process.kill()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 
-from support.worker import KEY, free_ports, until
+from support.healthy import until_healthy
+from support.worker import KEY, free_ports
 
 COMMAND = [sys.executable, "-P", "-m", "pumas_server.worker.onnx"]
 
@@ -28,15 +29,7 @@ def onnx_engine(model: Path, key_folder: Path, *flags: str) -> Iterator[httpx.Cl
     )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-
-            def healthy() -> bool:
-                assert process.poll() is None
-                try:
-                    return client.get("/health").status_code == 200
-                except httpx.TransportError:
-                    return False
-
-            until(healthy, "a healthy engine")
+            until_healthy(client, process)
             client.headers["Authorization"] = f"Bearer {KEY}"
             yield client
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import uvicorn
 
@@ -59,6 +60,35 @@ def read_key(path: Path | None) -> str:
     if not keys:
         raise Unservable("the file of API keys holds no key")
     return keys[0]
+
+
+async def serve(
+    engine: str, app: Any, listener: socket.socket, bring_up: Callable[[], None]
+) -> None:
+    """Answer with the ASGI application `app` from now on, and have its model loaded meanwhile.
+
+    `bring_up` is called on a thread; its `Unservable` ends the process, with the reason said.
+    """
+    server = EndingServer(
+        uvicorn.Config(
+            app,
+            http="httptools",
+            loop="none",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await asyncio.to_thread(bring_up)
+    except Unservable as reason:
+        say(engine, str(reason))
+        end(1)
+    await serving
 
 
 def seconds() -> float:

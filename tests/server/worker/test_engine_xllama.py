@@ -14,6 +14,7 @@ import pytest
 
 from pumas_server.worker.engine import WHEEL_ARGUMENTS
 from pumas_server.worker.engine_xllama import build_params
+from support.healthy import until_healthy
 from support.worker import KEY, free_ports, until
 
 COMMAND = [sys.executable, "-m", "pumas_server.worker.engine_xllama"]
@@ -27,15 +28,7 @@ def engine(*flags: str) -> Iterator[httpx.Client]:
     )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-
-            def healthy() -> bool:
-                assert process.poll() is None
-                try:
-                    return client.get("/health").status_code == 200
-                except httpx.TransportError:
-                    return False
-
-            until(healthy, "a healthy engine")
+            until_healthy(client, process)
             yield client
     finally:
         process.kill()

@@ -12,12 +12,10 @@ import socket
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-import uvicorn
-
 from pumas_server.worker.llama_cpp_python.flags import Flags, model_settings, read_flags
 from pumas_server.worker.llama_cpp_python.front import Front
 from pumas_server.worker.llama_cpp_python.library import load
-from pumas_server.worker.own_engine import EndingServer, Unservable, end, listen, read_key, say
+from pumas_server.worker.own_engine import Unservable, listen, read_key, say, serve
 
 NAME = "llama-cpp-python"
 
@@ -41,26 +39,11 @@ async def _serve(flags: Flags, front: Front, listener: socket.socket) -> None:
 
     # The threads that the library's server waits for its model in.
     current_default_thread_limiter().total_tokens = flags.threads_http
-    server = EndingServer(
-        uvicorn.Config(
-            front,
-            http="httptools",
-            loop="none",
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            date_header=False,
-        )
-    )
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        front.serve(await asyncio.to_thread(load, model_settings(flags)))
-    except Unservable as reason:
-        say(NAME, str(reason))
-        end(1)
-    await serving
+
+    def bring_up() -> None:
+        front.serve(load(model_settings(flags)))
+
+    await serve(NAME, front, listener, bring_up)
 
 
 def _version() -> str:

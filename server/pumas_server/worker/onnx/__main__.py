@@ -14,23 +14,21 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import uvicorn
-
 from pumas_server.worker.header_fault import HeaderFault
 from pumas_server.worker.onnx.device import AUTO, DEVICES
 from pumas_server.worker.onnx.fault import EngineFault
 from pumas_server.worker.onnx.served import Served
 from pumas_server.worker.onnx.server import EngineServer
 from pumas_server.worker.own_engine import (
-    EndingServer,
     Unservable,
     bounded,
-    end,
     listen,
     read_key,
     say,
+    serve,
 )
 
+NAME = "onnx"
 EMBED = "embed"
 RERANK = "rerank"
 GENERATE_IMAGE = "generate-image"
@@ -115,7 +113,7 @@ def main(arguments: list[str]) -> int:
         build = f"onnxruntime {_library_version()}"
         listener = listen(settings.host, settings.port)
     except Unservable as reason:
-        say("onnx", str(reason))
+        say(NAME, str(reason))
         return 1
     asyncio.run(
         _serve(settings, EngineServer(settings.alias, key, settings.slots, build), listener)
@@ -124,26 +122,10 @@ def main(arguments: list[str]) -> int:
 
 
 async def _serve(settings: Settings, app: EngineServer, listener: socket.socket) -> None:
-    server = EndingServer(
-        uvicorn.Config(
-            app,
-            http="httptools",
-            loop="none",
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            date_header=False,
-        )
-    )
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        app.serve(await asyncio.to_thread(load, settings))
-    except Unservable as reason:
-        say("onnx", str(reason))
-        end(1)
-    await serving
+    def bring_up() -> None:
+        app.serve(load(settings))
+
+    await serve(NAME, app, listener, bring_up)
 
 
 def _library_version() -> str:
