@@ -98,40 +98,6 @@ class PipelineFolder:
     sizes: Sizes
 
 
-@dataclass(frozen=True, slots=True)
-class Companion:
-    """One file that belongs to a pipeline."""
-
-    name: str
-    """In the folder, with `/`."""
-    required: bool
-
-
-def declare_companions() -> tuple[Companion, ...]:
-    """Every file of a folder that is ever read: those that must be there first.
-
-    Either `tokenizer/tokenizer.json` has to be there, or `vocab.json` and `merges.txt`.
-    """
-    required = (INDEX, SCHEDULER, TEXT_ENCODER_CONFIG, UNET_CONFIG, VAE_CONFIG, *GRAPHS)
-    tokenizer = (
-        "tokenizer.json",
-        "vocab.json",
-        "merges.txt",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-    )
-    optional = [f"tokenizer/{name}" for name in tokenizer]
-    for graph in GRAPHS:
-        folder = graph.removesuffix("model.onnx")
-        # The names that exporters give to weights outside of the graph.
-        optional += [f"{folder}{name}" for name in ("model.onnx_data", "model.onnx.data")]
-        optional += [f"{folder}weights.pb"]
-    return (
-        *(Companion(name, True) for name in required),
-        *(Companion(name, False) for name in optional),
-    )
-
-
 def read_pipeline_facts(read: Read) -> FileFacts:
     """What the folder is, or `HeaderFault`: the inspection of a pipeline, by its small files."""
     folder = read_pipeline_folder(read)

@@ -74,14 +74,6 @@ class ModelFolder:
     """All files of the model, by name relative to the root, and how many bytes each has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Companions:
-    """Files that belong to weights, by name relative to the root."""
-
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
-
-
 def candidates(path: str) -> tuple[tuple[str, str], ...]:
     """Roots that a weights file at `path` may belong to, likelier first, and its name below each.
 
@@ -90,17 +82,6 @@ def candidates(path: str) -> tuple[tuple[str, str], ...]:
     folder, name = posixpath.split(path)
     above, inner = posixpath.split(folder)
     return ((folder, name), (above, f"{inner}/{name}")) if inner else ((folder, name),)
-
-
-def companions(name: str) -> Companions:
-    """What may belong to the weights `name`, without having looked into anything.
-
-    `read_model_folder` tells exactly: the names in `parts`.
-    """
-    partner = _partner(name)
-    optional = [TOKENIZER_CONFIG, MODULES, f"{UNSAID.pooling}/{CONFIG}", PREPROCESSOR]
-    optional += [f"{name}_data", f"{name}.data"]
-    return Companions((CONFIG, TOKENIZER, *([partner] if partner else [])), tuple(optional))
 
 
 def locate(path: Path) -> tuple[Path, str]:

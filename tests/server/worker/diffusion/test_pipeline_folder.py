@@ -17,7 +17,6 @@ from pumas_server.worker.diffusion.pipeline_folder import (
     GRAPHS,
     PIPELINES,
     Denoiser,
-    declare_companions,
     read_pipeline_facts,
     read_pipeline_folder,
 )
@@ -175,27 +174,3 @@ def test_a_missing_or_broken_file_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(HeaderFault, match=f"^the file {name} is missing$") as caught:
         read_pipeline_folder(open_folder(folder))
     assert caught.value.reason is Reason.NOT_A_MODEL
-
-
-def test_the_companions_are_the_files_that_a_folder_has(tmp_path: Path) -> None:
-    build_tiny_pipeline(tmp_path)
-    there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    companions = declare_companions()
-    names = [companion.name for companion in companions]
-    assert len(set(names)) == len(names)
-    assert there <= set(names)
-    required = {companion.name for companion in companions if companion.required}
-    assert required == {INDEX, SCHEDULER, TEXT, UNET, VAE, *GRAPHS}
-    assert {"unet/model.onnx_data", "unet/weights.pb"} <= set(names) - required
-
-
-def test_every_file_that_is_read_is_a_companion(tmp_path: Path) -> None:
-    asked = []
-    read = open_folder(build_tiny_pipeline(tmp_path))
-
-    def watched(name: str, limit: int) -> bytes | None:
-        asked.append(name)
-        return read(name, limit)
-
-    read_pipeline_folder(watched)
-    assert set(asked) <= {companion.name for companion in declare_companions()}

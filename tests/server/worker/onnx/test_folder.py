@@ -16,7 +16,7 @@ from pumas_crds.engine_mode import ModeChoice, engine_mode
 from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import EngineMode, Reason, Task
 from pumas_server.worker.header_fault import HeaderFault
-from pumas_server.worker.onnx.folder import Companions, candidates, companions, locate
+from pumas_server.worker.onnx.folder import candidates, locate
 from support.spoilt_onnx import change, facts, refusal, rewrite
 from support.tiny_onnx import POSITIONS, SPACE, WIDTH, TinyOnnx
 
@@ -93,21 +93,6 @@ def test_where_a_model_is(tiny_onnx: TinyOnnx, tmp_path: Path) -> None:
 )
 def test_candidates(path: str, roots: tuple[tuple[str, str], ...]) -> None:
     assert candidates(path) == roots
-
-
-def test_companions() -> None:
-    assert companions("onnx/model.onnx") == Companions(
-        ("config.json", "tokenizer.json"),
-        (
-            "tokenizer_config.json",
-            "modules.json",
-            "1_Pooling/config.json",
-            "preprocessor_config.json",
-            "onnx/model.onnx_data",
-            "onnx/model.onnx.data",
-        ),
-    )
-    assert companions("onnx/vision_model_fp16.onnx").required[-1] == "onnx/text_model_fp16.onnx"
 
 
 @pytest.mark.parametrize(
