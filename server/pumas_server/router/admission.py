@@ -29,7 +29,7 @@ def refuse_permit(held: int, free: int, share: float, *, alone: bool) -> Reason 
     """
     if free <= 0:
         return Reason.MAX_IN_FLIGHT
-    if not alone and held * (1 - share) >= share * free:
+    if not alone and held >= share * (held + free):
         return Reason.MODEL_SHARE
     return None
 
