@@ -48,9 +48,8 @@ class Admission:
     by_pod: dict[str, int] = field(default_factory=dict)
     """Calls in flight by endpoint URL; an endpoint without calls is not in it."""
 
-    @contextmanager
-    def process_permit(self, model_uid: str, *, alone: bool) -> Iterator[None]:
-        """One of the process's permits, for a call of a model.
+    def take(self, model_uid: str, *, alone: bool) -> None:
+        """Take one of the process's permits for a call of a model; see `give_back`.
 
         Raises `ContractError` (503) when none is left, or none for this model.
         """
@@ -61,21 +60,42 @@ class Admission:
             self.refusals.count(reason)
             raise ContractError(Code.CAPABILITY_UNAVAILABLE, self._sentence(reason, held))
         self.in_flight += 1
-        with _counted(self.by_model, model_uid):
-            try:
-                yield
-            finally:
-                self.in_flight -= 1
+        self.by_model[model_uid] = held + 1
+
+    def give_back(self, model_uid: str) -> None:
+        """Give back a permit that was taken for that model."""
+        self.in_flight -= 1
+        _less(self.by_model, model_uid)
+
+    @contextmanager
+    def process_permit(self, model_uid: str, *, alone: bool) -> Iterator[None]:
+        """`take`, and `give_back` when the block ends."""
+        self.take(model_uid, alone=alone)
+        try:
+            yield
+        finally:
+            self.give_back(model_uid)
 
     def has_pod_permit(self, url: str, limit: int) -> bool:
-        """Whether `pod_permit` would be granted now."""
+        """Whether a call of that pod's may be taken now."""
         return self.by_pod.get(url, 0) < limit
+
+    def take_pod(self, url: str) -> None:
+        """Take one call of a pod's. Ask `has_pod_permit` first, without awaiting in between."""
+        self.by_pod[url] = self.by_pod.get(url, 0) + 1
+
+    def give_back_pod(self, url: str) -> None:
+        """Give back a call that was taken of that pod's."""
+        _less(self.by_pod, url)
 
     @contextmanager
     def pod_permit(self, url: str) -> Iterator[None]:
-        """One call of a pod's. Ask `has_pod_permit` first, without awaiting in between."""
-        with _counted(self.by_pod, url):
+        """`take_pod`, and `give_back_pod` when the block ends."""
+        self.take_pod(url)
+        try:
             yield
+        finally:
+            self.give_back_pod(url)
 
     def _sentence(self, reason: Reason, held: int) -> str:
         if reason is Reason.MODEL_SHARE:
@@ -86,17 +106,13 @@ class Admission:
         return f"all {self.max_in_flight} calls that this router admits are in flight"
 
 
-@contextmanager
-def _counted(counts: dict[str, int], key: str) -> Iterator[None]:
-    counts[key] = counts.get(key, 0) + 1
-    try:
-        yield
-    finally:
-        left = counts[key] - 1
-        if left:
-            counts[key] = left
-        else:
-            del counts[key]
+def _less(counts: dict[str, int], key: str) -> None:
+    """Count one less; what has none is not in it."""
+    left = counts[key] - 1
+    if left:
+        counts[key] = left
+    else:
+        del counts[key]
 
 
 #: The last sixteenth of the budget is for calls that hold little: those with long bodies cannot

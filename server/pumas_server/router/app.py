@@ -141,7 +141,6 @@ class Router:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Follow the source and hold the engines' connections while the block lasts."""
-        await self.upstream.open()
         try:
             async with (
                 self.workers.run(removed=self.sessions.stop),
@@ -156,7 +155,7 @@ class Router:
                     await asyncio.gather(rendering, return_exceptions=True)
         finally:
             self.media.close()
-            await self.upstream.close()
+            self.upstream.close()
 
     def _find(self, model_uid: str) -> ServedModel | None:
         row = self.workers.catalog.by_uid(model_uid)

@@ -135,12 +135,12 @@ class ContractApi:
         )
         await self._preflight.check(session, row, operation, descriptor, call)
         kind = EVENT_STREAM if isinstance(call, TextCall) else JSON
-        headers = {"Accept": kind}
-        async with self._reach.open(session, row, call.path, call.body, headers) as response:
-            await require(session, response, kind)
+        headers = {"accept": kind}
+        with await self._reach.open(session, row, call.path, call.body, headers) as provider:
+            await require(session, provider, kind)
             match call:
                 case TextCall():
-                    stream = TextStream(session, response, call.form)
+                    stream = TextStream(session, provider, call.form)
                     if operation.stream:
                         started = started_record(
                             operation.request_id,
@@ -152,7 +152,7 @@ class ContractApi:
                         return
                     result: Result = await _aggregate(stream, lease)
                 case JsonCall():
-                    whole = await read_whole(session, response, lease)
+                    whole = await read_whole(session, provider, lease)
                     result = await _project(call, whole, session)
                 case _ as never:
                     assert_never(never)

@@ -8,10 +8,8 @@ this call's only answer.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-
-import aiohttp
+from collections.abc import Callable, Mapping
+from types import TracebackType
 
 from pumas_crds.served_model import ServedModel
 from pumas_server.contract.errors import Code, ContractError
@@ -20,8 +18,35 @@ from pumas_server.router.balance import Balance
 from pumas_server.router.catalog_row import Row, Target
 from pumas_server.router.refusals import Reason
 from pumas_server.router.sessions import Session
-from pumas_server.router.upstream import ConnectFailed, Upstream
+from pumas_server.router.upstream import Call, Upstream
+from pumas_server.router.upstream_answer import UpstreamAnswer
+from pumas_server.router.upstream_pool import ConnectFailed
 from pumas_server.router.workers import Workers
+
+
+class Exchange:
+    """A call with its permits: all of them go back when the block ends, whatever ended it."""
+
+    __slots__ = ("_admission", "_call", "_model_uid", "_url")
+
+    def __init__(self, call: Call, admission: Admission, model_uid: str, url: str) -> None:
+        self._call = call
+        self._admission = admission
+        self._model_uid = model_uid
+        self._url = url
+
+    def __enter__(self) -> UpstreamAnswer:
+        return self._call.answer
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._call.close()
+        self._admission.give_back_pod(self._url)
+        self._admission.give_back(self._model_uid)
 
 
 class Exchanges:
@@ -41,7 +66,6 @@ class Exchanges:
         self._workers = workers
         self._used = used
 
-    @asynccontextmanager
     async def open(
         self,
         session: Session,
@@ -49,36 +73,56 @@ class Exchanges:
         path: str,
         body: bytes,
         headers: Mapping[str, str],
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """POST `body` to one of the row's endpoints; yields the answer after its header.
+    ) -> Exchange:
+        """POST `body` to one of the row's endpoints; returns after the answer's header.
 
-        Raises `ContractError`: 503 while nothing was sent, transport_lost after.
+        Raises `ContractError`: 503 while nothing was sent, transport_lost after; `SessionEnded`.
         """
         uid = session.model_uid = row.model.metadata.uid
         self._used(row.model)
         session.poll()
-        alone = len(self._workers.catalog.rows) <= 1
-        with self._admission.process_permit(uid, alone=alone):
-            full: Target | None = None
-            for target in self._balance.order(row.targets, self._admission.by_pod):
-                if not self._admission.has_pod_permit(target.endpoint.url, target.limit):
-                    full = target
-                    continue
-                async with AsyncExitStack() as borrowed:
-                    borrowed.enter_context(self._admission.pod_permit(target.endpoint.url))
-                    self._balance.took(target.endpoint.url)
-                    call = self._upstream.post(
-                        session, target, path, body, headers, self._still_serves(target)
-                    )
-                    try:
-                        response = await borrowed.enter_async_context(call)
-                    except ConnectFailed:
-                        full = None
-                        self._workers.unreachable(target.endpoint)
-                        continue
-                    yield response
-                    return
-            raise self._refusal(full)
+        admission = self._admission
+        admission.take(uid, alone=len(self._workers.catalog.rows) <= 1)
+        exchange: Exchange | None = None
+        try:
+            exchange = await self._at_one_of(row.targets, uid, session, path, body, headers)
+        finally:
+            if exchange is None:
+                admission.give_back(uid)
+        return exchange
+
+    async def _at_one_of(
+        self,
+        targets: tuple[Target, ...],
+        uid: str,
+        session: Session,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> Exchange:
+        admission = self._admission
+        full: Target | None = None
+        for target in self._balance.order(targets, admission.by_pod):
+            url = target.endpoint.url
+            if not admission.has_pod_permit(url, target.limit):
+                full = target
+                continue
+            admission.take_pod(url)
+            call: Call | None = None
+            try:
+                self._balance.took(url)
+                call = await self._upstream.post(
+                    session, target, path, body, headers, self._still_serves(target)
+                )
+            except ConnectFailed:
+                full = None
+                self._workers.unreachable(target.endpoint)
+                continue
+            finally:
+                if call is None:
+                    admission.give_back_pod(url)
+            return Exchange(call, admission, uid, url)
+        raise self._refusal(full)
 
     def _refusal(self, full: Target | None) -> ContractError:
         """The error of a call that no pod took; the last one had no permit, or was not there."""

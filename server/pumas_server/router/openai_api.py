@@ -13,8 +13,6 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-import aiohttp
-
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError, Outcome
 from pumas_server.router.access import principal_of
@@ -50,6 +48,7 @@ from pumas_server.router.operation_log import OperationRecord
 from pumas_server.router.reach import Reach
 from pumas_server.router.sessions import EndReason, Session, SessionEnded, Sessions
 from pumas_server.router.upstream import read_chunk
+from pumas_server.router.upstream_answer import UpstreamAnswer
 from pumas_server.router.workers import Workers
 
 #: A finite answer up to here is held back until it is whole, so that a fault is still told in an
@@ -142,9 +141,9 @@ class OpenAiApi:
         require(row, self._route.capability, self._path, self._route.requires)
         sent = envelope.with_model(row.upstream_model) if row.external else body
         headers = _request_headers(scope)
-        async with self._reach.open(session, row, self._path, sent, headers) as response:
+        with await self._reach.open(session, row, self._path, sent, headers) as response:
             record.status = response.status
-            success = 200 <= response.status < 300
+            success = response.success
             if not success and not 400 <= response.status < 600:
                 # A redirect would be followed, which is a replay; the rest is no answer at all.
                 raise ContractError(
@@ -179,7 +178,7 @@ class _Answer:
     """A provider's answer on its way to the caller, counted."""
 
     session: Session
-    response: aiohttp.ClientResponse
+    response: UpstreamAnswer
     record: OperationRecord
     lease: BufferLease
     send: Send
@@ -206,8 +205,8 @@ class _Answer:
 
         Raises `_Broken` when it does not end cleanly.
         """
-        length = self.response.headers.get("Content-Length")
-        framing = [(b"content-length", length.encode())] if length is not None else []
+        length = self.response.header(b"content-length")
+        framing = [(b"content-length", length)] if length is not None else []
         await send_start(self.send, self.response.status, [*framing, *self.headers])
         try:
             while chunk := held.popleft() if held else await self._read():
@@ -249,12 +248,12 @@ def _request_headers(scope: Scope) -> dict[str, str]:
     return {n.decode(): v.decode() for n, v in found if v is not None and v.isascii()}
 
 
-def _response_headers(response: aiohttp.ClientResponse) -> Headers:
+def _response_headers(response: UpstreamAnswer) -> Headers:
     passed = [
-        (name.lower(), value)
-        for name, value in response.raw_headers
-        if name.lower() in _FORWARDED_RESPONSE_HEADERS and not _UNSENDABLE.search(value)
+        (name, value)
+        for name, value in response.headers
+        if name in _FORWARDED_RESPONSE_HEADERS and not _UNSENDABLE.search(value)
     ]
-    if not 200 <= response.status < 300:
+    if not response.success:
         passed += _honesty(Outcome.UNKNOWN)
     return passed

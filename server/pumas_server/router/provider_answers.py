@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import aiohttp
-
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.provider.projection import provider_reason
 from pumas_server.router.admission import BufferLease
 from pumas_server.router.sessions import Session
 from pumas_server.router.upstream import read_chunk
+from pumas_server.router.upstream_answer import UpstreamAnswer
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
@@ -17,25 +16,23 @@ JSON = "application/json"
 _MAX_REASON_BYTES = 65_536
 
 
-async def require(session: Session, response: aiohttp.ClientResponse, content_type: str) -> None:
+async def require(session: Session, answer: UpstreamAnswer, content_type: str) -> None:
     """Raise `ContractError` (provider_failure) unless the provider accepted, in that form."""
-    if not 200 <= response.status < 300:
-        reason = await _refusal_reason(session, response)
+    if not answer.success:
+        reason = await _refusal_reason(session, answer)
         told = f": {reason}" if reason else ""
-        raise _failure(f"the provider answered {response.status}{told}")
-    if response.content_type != content_type:
+        raise _failure(f"the provider answered {answer.status}{told}")
+    if answer.content_type != content_type:
         raise _failure(f"the provider answered with something else than {content_type}")
-    if response.headers.get("Content-Encoding", "identity") != "identity":
+    if (answer.header(b"content-encoding") or b"identity") != b"identity":
         raise _failure("the provider answered with an encoding nobody asked for")
 
 
-async def read_whole(
-    session: Session, response: aiohttp.ClientResponse, lease: BufferLease
-) -> bytes:
+async def read_whole(session: Session, answer: UpstreamAnswer, lease: BufferLease) -> bytes:
     """A finite body. Raises `ContractError`: response_limit over the bound or the budget."""
     pieces: list[bytes] = []
     size = 0
-    while piece := await read_chunk(session, response):
+    while piece := await read_chunk(session, answer):
         size += len(piece)
         if size > MAX_RESPONSE_BYTES:
             raise ContractError(
@@ -52,11 +49,11 @@ def _failure(message: str) -> ContractError:
     return ContractError(Code.PROVIDER_FAILURE, message)
 
 
-async def _refusal_reason(session: Session, response: aiohttp.ClientResponse) -> str:
+async def _refusal_reason(session: Session, answer: UpstreamAnswer) -> str:
     """The provider's own reason in an error answer, redacted; empty when it gives none."""
     body = bytearray()
     try:
-        while len(body) <= _MAX_REASON_BYTES and (chunk := await read_chunk(session, response)):
+        while len(body) <= _MAX_REASON_BYTES and (chunk := await read_chunk(session, answer)):
             body += chunk
     except ContractError as error:
         # The status is known and decides; only the reason is lost with the connection.

@@ -6,15 +6,12 @@ seen a byte then, so the call waits for the model like any other, once.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-
-import aiohttp
+from collections.abc import Mapping
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.catalog_row import Row
-from pumas_server.router.exchanges import Exchanges
+from pumas_server.router.exchanges import Exchange, Exchanges
 from pumas_server.router.sessions import Session
 from pumas_server.router.workers import Workers
 
@@ -27,23 +24,15 @@ class Reach:
         self._activator = activator
         self._workers = workers
 
-    @asynccontextmanager
     async def open(
         self, session: Session, row: Row, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> Exchange:
         """See `Exchanges.open`."""
-        async with AsyncExitStack() as opened:
-            call = (path, body, headers)
-            try:
-                response = await opened.enter_async_context(
-                    self._exchanges.open(session, row, *call)
-                )
-            except ContractError as error:
-                row = await self._waked(session, row, error)
-                response = await opened.enter_async_context(
-                    self._exchanges.open(session, row, *call)
-                )
-            yield response
+        try:
+            return await self._exchanges.open(session, row, path, body, headers)
+        except ContractError as error:
+            row = await self._waked(session, row, error)
+        return await self._exchanges.open(session, row, path, body, headers)
 
     async def _waked(self, session: Session, row: Row, error: ContractError) -> Row:
         """The same model, waked if that is what was in the way. Raises `ContractError`."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import aiohttp
-
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.results import FinishReason
@@ -13,14 +11,15 @@ from pumas_server.provider.projection import TextForm, TextProjection
 from pumas_server.provider.sse import SseDecoder
 from pumas_server.router.sessions import Session
 from pumas_server.router.upstream import read_chunk
+from pumas_server.router.upstream_answer import UpstreamAnswer
 
 
 class TextStream:
     """One accepted answer of a provider; iterate `pieces` to the end, then ask for the `reason`."""
 
-    def __init__(self, session: Session, response: aiohttp.ClientResponse, form: TextForm) -> None:
+    def __init__(self, session: Session, answer: UpstreamAnswer, form: TextForm) -> None:
         self._session = session
-        self._response = response
+        self._answer = answer
         self._decoder = SseDecoder()
         self._projection = TextProjection(form)
         self._reason: FinishReason | None = None
@@ -32,7 +31,7 @@ class TextStream:
         `ContractError` or `SessionEnded` otherwise, after what came before the fault was yielded.
         """
         received = 0
-        while chunk := await read_chunk(self._session, self._response):
+        while chunk := await read_chunk(self._session, self._answer):
             received += len(chunk)
             texts: list[str] = []
             fault: ContractError | None = None

@@ -1,184 +1,62 @@
 """Calls to engines: one connection, one request, one answer, never again.
 
-aiohttp does the HTTP; two things about its connections are ours (ADR on upstream connections):
-
-- The marker. `connect` is where a connection is in hand and no byte is out: there the serving
-  identity is looked at once more and the session is marked admitted. Whatever raises before that
-  reached nobody.
-- No self-made `unknown`. The engine closes idle connections after 5 s and any after 100 requests;
-  a pooled one is used only while idle for less than 2 s and for less than 90 requests.
+A connection is taken from the pool or made; then, with no byte sent, the serving identity is looked
+at once more and the session is marked admitted; then the request is written. Whatever raises before
+the marker reached nobody. There are no redirects, cookies, proxies, decompression, or deadlines
+after connecting (ADR on upstream connections).
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import io
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import cast
-
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.http_exceptions import HttpProcessingError
-from yarl import URL
+import re
+from collections.abc import Callable, Mapping
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.catalog_row import Target
+from pumas_server.router.origin import place_of
 from pumas_server.router.sessions import Session
-
-IDLE_SECONDS = 2.0
-MAX_USES = 90
-_READ_AHEAD_BYTES = 65_536
-#: What is taken at once of what came: an event loop reads up to 256 KiB from a socket in one go.
-_CHUNK_BYTES = 65_536
-
-#: Longer bodies are written in pieces, so that one caller's megabytes do not hold up the loop.
-_WRITE_WHOLE_BYTES = 65_536
-
+from pumas_server.router.upstream_answer import Broken, UpstreamAnswer
+from pumas_server.router.upstream_connection import UpstreamConnection
+from pumas_server.router.upstream_pool import ConnectFailed, UpstreamPool
 
 #: How long the answer to a question without effect may take, and what is read of it.
 ASK_SECONDS = 5.0
 ASK_BYTES = 65_536
 
+#: What ends a field, or is in none.
+_NO_VALUE = re.compile(r"[\r\n\0]")
 
-class ConnectFailed(Exception):
-    """No connection to an endpoint could be made; nothing was sent."""
-
-
-class _Admit:
-    """What happens between having a connection and sending on it."""
-
-    def __init__(self, session: Session, still_serves: Callable[[], bool]) -> None:
-        self._session = session
-        self._still_serves = still_serves
-        self._connection: Connection | None = None
-        self._transport: asyncio.Transport | None = None
-
-    def __call__(self, connection: Connection) -> None:
-        if not self._still_serves():
-            raise ContractError(
-                Code.CAPABILITY_UNAVAILABLE, "what serves the model changed while connecting"
-            )
-        self._connection, self._transport = connection, connection.transport
-        self._session.admitted = True
-
-    def abort(self) -> None:
-        """Let the provider know now: closing would first wait for what is still to be written.
-
-        A connection that went back to the pool, whole and open, is somebody else's: it is left.
-        """
-        if self._connection is None or self._transport is None:
-            return
-        if self._connection.protocol is not None or self._transport.is_closing():
-            self._transport.abort()
+_JSON = "application/json"
 
 
-_admit: ContextVar[_Admit | None] = ContextVar("admit", default=None)
+class Call:
+    """An admitted call whose answer's header has come; `close` gives its connection back."""
 
+    __slots__ = ("_connection", "_pool", "answer")
 
-class _Wire(ResponseHandler):
-    """One connection, with the number of requests it has carried.
+    def __init__(
+        self, answer: UpstreamAnswer, connection: UpstreamConnection, pool: UpstreamPool
+    ) -> None:
+        self.answer = answer
+        self._connection = connection
+        self._pool = pool
 
-    Three things that aiohttp leaves open are closed here. Whoever reads a body whose next chunk is
-    malformed would wait for ever: aiohttp tells only those who wait for a header. A reset would be
-    the clean end of a body that ends with its connection: nobody knows that it was whole. And what
-    comes on a connection in the pool, asked for by nobody, would be the next call's answer.
-    """
-
-    uses = 0
-    lent: Connection | None = None
-    """What the connection was handed out as last; without a protocol once it is in the pool."""
-
-    def data_received(self, data: bytes) -> None:
-        # Without data it is aiohttp that goes on with what it holds.
-        unasked = bool(data) and self._in_pool()
-        if not unasked:
-            # The end of an answer puts the connection into the pool in here, whatever came with it.
-            super().data_received(data)
-        if unasked or (self._in_pool() and self.should_close):
-            self.close()
-
-    def _in_pool(self) -> bool:
-        return self.lent is not None and self.lent.protocol is None
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        body = self._payload
-        if exc is not None and body is not None and not body.is_eof():
-            body.set_exception(aiohttp.ClientPayloadError("the connection broke"))
-        super().connection_lost(exc)
-
-    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
-        body = self._payload
-        if isinstance(exc, HttpProcessingError) and body is not None and not body.is_eof():
-            body.set_exception(aiohttp.ClientPayloadError("the body's framing is broken"))
-        super().set_exception(exc, *cause)
-
-
-class _Connector(aiohttp.TCPConnector):
-    """A pool whose connections are retired early and handed out through the marker."""
-
-    def __init__(self) -> None:
-        super().__init__(limit=0, keepalive_timeout=IDLE_SECONDS)
-        self._factory = cast(
-            "functools.partial[ResponseHandler]", functools.partial(_Wire, loop=self._loop)
-        )
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[aiohttp.tracing.Trace],
-        timeout: aiohttp.ClientTimeout,
-    ) -> Connection:
-        while True:
-            connection = await super().connect(req, traces, timeout)
-            wire = connection.protocol
-            if not isinstance(wire, _Wire):
-                raise ConnectFailed
-            wire.uses += 1
-            wire.lent = connection
-            if wire.uses <= MAX_USES:
-                break
-            connection.close()
-        admit = _admit.get()
-        if admit is not None:
-            try:
-                admit(connection)
-            except BaseException:
-                connection.release()
-                raise
-        return connection
+    def close(self) -> None:
+        """End it. An answer that is not whole takes its connection with it, at once."""
+        self._pool.give_back(self._connection)
 
 
 class Upstream:
     """The process's client of engines."""
 
     def __init__(self, connect_seconds: float) -> None:
-        self._connect_seconds = connect_seconds
-        self._client: aiohttp.ClientSession | None = None
+        self.pool = UpstreamPool(connect_seconds)
 
-    async def open(self) -> None:
-        """Make the client; needs a running loop."""
-        self._client = aiohttp.ClientSession(
-            connector=_Connector(),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_read=None, connect=self._connect_seconds
-            ),
-            auto_decompress=False,
-            trust_env=False,
-            skip_auto_headers=("User-Agent", "Accept"),
-            read_bufsize=_READ_AHEAD_BYTES,
-        )
-
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close every connection."""
-        if self._client is not None:
-            await self._client.close()
+        self.pool.close()
 
-    @asynccontextmanager
     async def post(
         self,
         session: Session,
@@ -187,40 +65,32 @@ class Upstream:
         body: bytes,
         headers: Mapping[str, str],
         still_serves: Callable[[], bool],
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One POST; yields the answer once its header is complete.
+    ) -> Call:
+        """One POST; returns once the answer's header is complete. Whoever has it closes it.
 
-        Raises `ConnectFailed` before the marker, `ContractError` (transport_lost) after it, and
-        `SessionEnded`. On leaving, an answer that was not read to its end takes its connection
-        with it, at once.
+        Raises `ConnectFailed` before the marker, `ContractError`: capability_unavailable before it,
+        transport_lost after it; and `SessionEnded`.
         """
-        if self._client is None:
-            raise RuntimeError("the upstream client is not open")
-        admit = _Admit(session, still_serves)
-        token = _admit.set(admit)
-        response: aiohttp.ClientResponse | None = None
+        head = _head(target, path, body, headers)
+        with session.interruptible():
+            connection = await self.pool.take(place_of(target.endpoint.url).origin)
+        call: Call | None = None
         try:
-            try:
-                with session.interruptible():
-                    response = await self._client.request(
-                        "POST",
-                        URL(target.endpoint.url + path, encoded=True),
-                        data=_in_pieces(body),
-                        headers=_headers(target, headers),
-                        allow_redirects=False,
-                    )
-            except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError):
-                if session.admitted:
-                    raise lost("the connection to the provider broke before it answered") from None
-                raise ConnectFailed from None
-            finally:
-                _admit.reset(token)
-            yield response
+            if not still_serves():
+                raise ContractError(
+                    Code.CAPABILITY_UNAVAILABLE, "what serves the model changed while connecting"
+                )
+            session.admitted = True
+            answer = connection.ask(head, body)
+            with session.interruptible():
+                await answer.headed()
+            call = Call(answer, connection, self.pool)
+        except Broken:
+            raise lost("the connection to the provider broke before it answered") from None
         finally:
-            if response is None or not response.content.at_eof() or response.content.exception():
-                admit.abort()
-            if response is not None:
-                response.close()
+            if call is None:
+                self.pool.give_back(connection)
+        return call
 
     async def ask(
         self, session: Session, target: Target, path: str, body: bytes
@@ -229,28 +99,23 @@ class Upstream:
 
         Raises `SessionEnded`.
         """
-        if self._client is None:
-            raise RuntimeError("the upstream client is not open")
+        head = _head(target, path, body, {})
+        connection: UpstreamConnection | None = None
         try:
             with session.interruptible():
-                async with self._client.request(
-                    "POST",
-                    URL(target.endpoint.url + path, encoded=True),
-                    data=_in_pieces(body),
-                    headers=_headers(target, {}),
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
-                ) as response:
+                async with asyncio.timeout(ASK_SECONDS):
+                    connection = await self.pool.take(place_of(target.endpoint.url).origin)
+                    answer = connection.ask(head, body)
+                    await answer.headed()
                     found = bytearray()
-                    while len(found) < ASK_BYTES and (chunk := await response.content.readany()):
-                        found += chunk
-                    return response.status, bytes(found)
-        except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError):
+                    while len(found) < ASK_BYTES and (piece := await answer.read()):
+                        found += piece
+                    return answer.status, bytes(found)
+        except (ConnectFailed, Broken, TimeoutError):
             return None
-
-
-def _in_pieces(body: bytes) -> bytes | io.BytesIO:
-    return body if len(body) <= _WRITE_WHOLE_BYTES else io.BytesIO(body)
+        finally:
+            if connection is not None:
+                self.pool.give_back(connection)
 
 
 def lost(message: str) -> ContractError:
@@ -258,18 +123,32 @@ def lost(message: str) -> ContractError:
     return ContractError(Code.TRANSPORT_LOST, message)
 
 
-def _headers(target: Target, headers: Mapping[str, str]) -> dict[str, str]:
-    # In lower case, as the caller's own are: two spellings would be two headers.
-    sent = {"content-type": "application/json", **headers, "accept-encoding": "identity"}
+def _head(target: Target, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """The request's line and header. Raises `ContractError` where a value is none of a field."""
+    place = place_of(target.endpoint.url)
+    fields = {"content-type": _JSON, **headers, "accept-encoding": "identity"}
     if target.endpoint.api_key is not None:
-        sent["authorization"] = f"Bearer {target.endpoint.api_key}"
-    return sent
+        fields["authorization"] = f"Bearer {target.endpoint.api_key}"
+    lines = []
+    for name, value in fields.items():
+        if _NO_VALUE.search(value):
+            raise ContractError(
+                Code.CAPABILITY_UNAVAILABLE, f"the {name} for the provider is no header's value"
+            )
+        lines.append(f"{name}: {value}\r\n")
+    return b"POST %b%b HTTP/1.1\r\nhost: %b\r\ncontent-length: %d\r\n%b\r\n" % (
+        place.prefix,
+        path.encode(),
+        place.authority,
+        len(body),
+        "".join(lines).encode(),
+    )
 
 
-async def read_chunk(session: Session, response: aiohttp.ClientResponse) -> bytes:
+async def read_chunk(session: Session, answer: UpstreamAnswer) -> bytes:
     """Some of what has come of the body, at least one byte; empty at its clean end."""
     try:
         with session.interruptible():
-            return await response.content.read(_CHUNK_BYTES)
-    except (aiohttp.ClientError, OSError, TimeoutError):
+            return await answer.read()
+    except Broken:
         raise lost("the connection to the provider broke before its answer ended") from None

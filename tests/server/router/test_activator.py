@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -271,13 +269,11 @@ async def test_one_that_falls_asleep_under_a_call_is_waked_for_it(path: str) -> 
         upstream = running.router.upstream
         original = upstream.post
 
-        @asynccontextmanager
-        async def post(*call: Any) -> AsyncIterator[Any]:
+        async def post(*call: Any) -> Any:
             upstream.post = original  # type: ignore[method-assign]
             model.change(replicas=0, state="unloading")
             await running.until(lambda c: not c.rows[0].targets)
-            async with original(*call) as response:
-                yield response
+            return await original(*call)
 
         upstream.post = post  # type: ignore[method-assign, assignment]
         body = chat_operation() if path.endswith("operations") else CHAT

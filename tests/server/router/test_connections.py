@@ -9,17 +9,18 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-import aiohttp
-import aiohttp.connector
 import pytest
 
-from pumas_server.router import upstream as upstream_module
+from pumas_server.router import upstream_pool
 from pumas_server.router.listener import listen
+from pumas_server.router.origin import Origin
 from pumas_server.router.settings import RouterSettings
 from pumas_server.router.source import Endpoint, ModelRecord
+from pumas_server.router.upstream_connection import UpstreamConnection
+from pumas_server.router.upstream_pool import UpstreamPool
 from support.eventually import eventually
 from support.routers import RunningRouter, chat_operation, external, running_router
-from support.upstream import DONE, Conversation, ScriptedUpstream, chat
+from support.upstream import DONE, HELLO, Conversation, ScriptedUpstream, chat
 
 
 @pytest.fixture
@@ -46,16 +47,15 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = asyncio.Event()
         self.open = asyncio.Event()
-        original = aiohttp.TCPConnector._create_connection
+        original = UpstreamPool._connect
         gate = self
 
-        async def create(connector: Any, *args: Any) -> Any:
-            if isinstance(connector, upstream_module._Connector):
-                gate.reached.set()
-                await gate.open.wait()
-            return await original(connector, *args)
+        async def connect(pool: UpstreamPool, origin: Origin) -> UpstreamConnection:
+            gate.reached.set()
+            await gate.open.wait()
+            return await original(pool, origin)
 
-        monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", create)
+        monkeypatch.setattr(UpstreamPool, "_connect", connect)
 
 
 def refuse_connections(running: RunningRouter, uid: str) -> None:
@@ -95,9 +95,9 @@ async def test_the_second_endpoint_is_used_when_the_first_refuses(
             attempts = []
             original = running.router.upstream.post
 
-            def post(session: Any, target: Any, *rest: Any) -> Any:
+            async def post(session: Any, target: Any, *rest: Any) -> Any:
                 attempts.append(target.endpoint.uid)
-                return original(session, target, *rest)
+                return await original(session, target, *rest)
 
             running.router.upstream.post = post  # type: ignore[method-assign]
             refuse_connections(running, "a")
@@ -214,13 +214,13 @@ async def test_200_calls_take_three_connections_and_none_is_used_up(
 async def test_a_connection_that_was_idle_for_two_seconds_is_not_used(
     upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert upstream_module.IDLE_SECONDS < 5
+    assert upstream_pool.IDLE_SECONDS < 5
     async with running_router(external(upstream.url)) as running:
         for _ in range(2):
             assert (await running.operate(chat_operation()))[0] == 200
         assert [uses for uses in upstream.uses if uses] == [2]
-        clock = aiohttp.connector.monotonic
-        monkeypatch.setattr(aiohttp.connector, "monotonic", lambda: clock() + 2.1)
+        clock = upstream_pool.monotonic
+        monkeypatch.setattr(upstream_pool, "monotonic", lambda: clock() + 2.1)
         assert (await running.operate(chat_operation()))[0] == 200
         assert [uses for uses in upstream.uses if uses] == [2, 1]
 
@@ -236,12 +236,38 @@ async def test_a_connection_that_the_provider_closed_is_not_used(
             assert sum(upstream.uses) == n
 
 
-async def test_case_76_nothing_but_connecting_has_a_deadline(upstream: ScriptedUpstream) -> None:
+@pytest.mark.parametrize("begun", [False, True], ids=["before its header", "in its body"])
+async def test_case_76_nothing_but_connecting_has_a_deadline(
+    upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """A provider that is silent for a day answers after all."""
+    go, silent = asyncio.Event(), asyncio.Event()
+
+    async def waits(talk: Conversation) -> None:
+        if begun:
+            await talk.head()
+        silent.set()
+        await go.wait()
+        if not begun:
+            await talk.head()
+        for event in HELLO:
+            await talk.chunk(event)
+        await talk.end()
+
+    upstream.script = waits
     async with running_router(external(upstream.url)) as running:
-        client = running.router.upstream._client
-        assert client is not None
-        assert client.timeout == aiohttp.ClientTimeout(total=None, sock_read=None, connect=2)
-        assert RouterSettings().connect_seconds == 10
+        async with running.raw("/v1/model-operations", chat_operation()) as (reader, _):
+            await silent.wait()
+            loop = asyncio.get_running_loop()
+            now = loop.time
+            monkeypatch.setattr(loop, "time", lambda: now() + 86_400)
+            passed = asyncio.Event()
+            loop.call_later(0.001, passed.set)
+            await passed.wait()
+            go.set()
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert b'"text": "hello"' in await reader.readuntil(b"}}")
+    assert len(upstream.seen) == 1
 
 
 async def test_case_65_no_permit_is_queued_for(upstream: ScriptedUpstream) -> None:

@@ -169,10 +169,8 @@ async def test_while_a_provider_does_not_read_the_request(
     try:
         async with router.raw(route, body):
             await eventually(lambda: len(upstream.seen) == 1, "the provider has the request")
-            client = router.router.upstream._client
-            assert client is not None
-            assert client.connector is not None
-            (wire,) = client.connector._acquired
+            pool = router.router.upstream.pool
+            (wire,) = pool._all
             await eventually(lambda: wire.writing_paused, "the connection takes no more")
             held = sockets_to(upstream.port)
         async with within_a_second():

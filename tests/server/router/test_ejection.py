@@ -39,9 +39,9 @@ def attempts(running: RunningRouter) -> list[str]:
     tried: list[str] = []
     original = running.router.upstream.post
 
-    def post(session: Any, target: Any, *rest: Any) -> Any:
+    async def post(session: Any, target: Any, *rest: Any) -> Any:
         tried.append(target.endpoint.uid.removeprefix("uid-of-"))
-        return original(session, target, *rest)
+        return await original(session, target, *rest)
 
     running.router.upstream.post = post  # type: ignore[assignment, method-assign]
     return tried

@@ -112,7 +112,10 @@ FAULTS: dict[str, Fault] = {
         INCOHERENT,
         (204, OK),
     ),
-    "status 204 with a body": lost(lambda _: answered(204, REASON)),
+    # It has none: what stands there is behind the answer, and nobody's.
+    "status 204 with a body": Fault(
+        lambda _: answered(204, REASON), FAILURE, (204, OK), passed_stream=(502, FAILURE)
+    ),
     "a refusal that breaks": Fault(
         lambda _: answered(500, REASON)[:-9],
         FAILURE,

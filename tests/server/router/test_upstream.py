@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import pytest_asyncio
 
-from pumas_server.contract.errors import Outcome
+from pumas_server.contract.errors import ContractError, Outcome
 from pumas_server.router import upstream as upstream_module
 from pumas_server.router.catalog_row import Identity, Target
 from pumas_server.router.sessions import EndReason, SessionEnded, Sessions
 from pumas_server.router.source import Endpoint
-from pumas_server.router.upstream import ConnectFailed, Upstream
+from pumas_server.router.upstream import Upstream, read_chunk
+from pumas_server.router.upstream_pool import ConnectFailed
 from support.eventually import eventually
 from support.worker import free_ports
 
@@ -67,9 +68,8 @@ async def wire() -> AsyncIterator[Wire]:
 @pytest_asyncio.fixture
 async def upstream() -> AsyncIterator[Upstream]:
     made = Upstream(connect_seconds=2)
-    await made.open()
     yield made
-    await made.close()
+    made.close()
 
 
 FORM = "multipart/form-data; boundary=b"
@@ -79,7 +79,7 @@ FORM = "multipart/form-data; boundary=b"
     ("headers", "content_type"),
     [
         ({}, b"application/json"),
-        ({"Accept": "text/event-stream"}, b"application/json"),
+        ({"accept": "text/event-stream"}, b"application/json"),
         ({"content-type": FORM}, FORM.encode()),
         ({"content-type": "application/json; charset=utf-8"}, b"application/json; charset=utf-8"),
     ],
@@ -90,15 +90,15 @@ async def test_one_content_type_goes_upstream(
 ) -> None:
     body = b"x" * size
     with Sessions().open() as session:
-        async with upstream.post(
-            session, wire.target(), "/v1/x", body, headers, lambda: True
-        ) as response:
-            assert await response.read() == b"{}"
+        call = await upstream.post(session, wire.target(), "/v1/x", body, headers, lambda: True)
+        assert await read_chunk(session, call.answer) == b"{}"
+        assert await read_chunk(session, call.answer) == b""
+        call.close()
         assert session.admitted
     assert wire.fields(b"content-type") == [content_type]
     assert wire.fields(b"authorization") == [b"Bearer key"]
     assert wire.fields(b"accept-encoding") == [b"identity"]
-    assert len(wire.fields(b"accept")) == ("Accept" in headers)
+    assert len(wire.fields(b"accept")) == ("accept" in headers)
     assert wire.fields(b"user-agent") == []
     assert wire.bodies == [body]
 
@@ -164,11 +164,16 @@ async def test_nobody_there(upstream: Upstream) -> None:
     with Sessions().open() as session:
         assert await upstream.ask(session, target, "/c", b"{}") is None
         with pytest.raises(ConnectFailed):
-            async with upstream.post(session, target, "/c", b"{}", {}, lambda: True):
-                raise AssertionError("there was an answer")
+            await upstream.post(session, target, "/c", b"{}", {}, lambda: True)
         assert not session.admitted
 
 
-async def test_before_it_is_open(wire: Wire) -> None:
-    with Sessions().open() as session, pytest.raises(RuntimeError, match="not open"):
-        await Upstream(1).ask(session, wire.target(), "/c", b"{}")
+@pytest.mark.parametrize("key", ["a\nb", "a\r\nx: y", "a\0"])
+async def test_a_key_that_is_no_headers_value(wire: Wire, upstream: Upstream, key: str) -> None:
+    target = wire.target()
+    target = replace(target, endpoint=replace(target.endpoint, api_key=key))
+    with Sessions().open() as session:
+        with pytest.raises(ContractError, match="the authorization for the provider is no header"):
+            await upstream.post(session, target, "/c", b"{}", {}, lambda: True)
+        assert not session.admitted
+    assert wire.heads == []
