@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -92,6 +93,12 @@ _OURS_RULE: Rule = (
 )
 
 
+@cache
+def _no_activation() -> Activation:
+    """Of a model that says nothing of it. One for all: it is asked for at every call."""
+    return Activation()
+
+
 class ServedModelSpec(Closed):
     """What is to be served, and as what."""
 
@@ -149,7 +156,7 @@ class ServedModelSpec(Closed):
     @property
     def effective_activation(self) -> Activation:
         """What holds where nothing is written too."""
-        return self.activation or Activation()
+        return self.activation or _no_activation()
 
     @property
     def desired_replicas(self) -> int:

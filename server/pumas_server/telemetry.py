@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from logging.handlers import MemoryHandler
 from typing import TextIO
 
-#: The logger of operation lines, and the attribute of a log record that holds their members.
+#: The logger of operation lines, and the attribute of a log record that holds their members, as
+#: they stand in a JSON object. Every call writes one: it is not built up and taken apart again.
 OPERATIONS = "pumas.operations"
 FIELDS = "pumas_fields"
 
@@ -24,15 +26,23 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
-        fields: dict[str, object] = getattr(record, FIELDS, {})
-        line: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-        }
-        line |= fields or {"logger": record.name, "message": record.getMessage()}
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        members: str | None = getattr(record, FIELDS, None)
+        if members is None:
+            told = {"logger": record.name, "message": record.getMessage()}
+            if record.exc_info:
+                told["exception"] = self.formatException(record.exc_info)
+            members = json.dumps(told)[1:-1]
+        second, fraction = divmod(record.created, 1)
+        return (
+            f'{{"time": "{_second(int(second))}.{int(fraction * 1000):03d}+00:00", '
+            f'"level": "{record.levelname.lower()}", {members}}}'
+        )
+
+
+@lru_cache(8)
+def _second(since_epoch: int) -> str:
+    """A second of UTC, as it is written: many lines are of the same."""
+    return datetime.fromtimestamp(since_epoch, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @contextmanager

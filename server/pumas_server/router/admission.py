@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.refusals import Reason, Refusals
@@ -129,14 +131,9 @@ class BufferBudget:
     refusals: Refusals = field(default_factory=Refusals)
     held: int = 0
 
-    @contextmanager
-    def lease(self) -> Iterator[BufferLease]:
-        """A lease that grows while a body is read, and gives all of it back at its end."""
-        lease = BufferLease(self)
-        try:
-            yield lease
-        finally:
-            self.held -= lease.held
+    def lease(self) -> BufferLease:
+        """A lease that grows while a body is read; as a block, it gives all back at its end."""
+        return BufferLease(self)
 
 
 @dataclass(slots=True)
@@ -145,6 +142,17 @@ class BufferLease:
 
     _budget: BufferBudget
     held: int = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.shrink(self.held)
 
     def grow(self, count: int) -> bool:
         """Take `count` bytes more; False, and nothing taken, when the budget is spent.

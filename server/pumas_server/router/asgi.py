@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol
 
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.contract.errors import Code, ContractError, invalid
@@ -21,14 +22,34 @@ JSON_HEADER = (b"content-type", b"application/json")
 #: Where a connection writes into a request's scope why there will be no more of its body.
 BODY_FAULT = "pumas.body_fault"
 
+#: Where it says how to learn that the caller has left. ASGI's own way is to wait for a message,
+#: which takes a task for each call.
+CALLER = "pumas.caller"
+
 #: A longer answer is handed over in pieces: its session stays, with what it holds, until the caller
 #: has read nearly all of it, and the connection buffers little of it for a caller that does not.
 PIECE_BYTES = 65_536
 
 
+class Caller(Protocol):
+    """Whoever sent the request, as long as it is connected."""
+
+    def when_gone(self, told: Callable[[], None] | None) -> None:
+        """Call `told` when it leaves, now if it has left; None: nobody is to be told any more."""
+
+
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first value of a request header; `name` in lower case."""
-    return next((value for key, value in scope["headers"] if key == name), None)
+    for key, value in scope["headers"]:
+        if key == name:
+            found: bytes = value
+            return found
+    return None
+
+
+def fields(scope: Scope) -> dict[bytes, bytes]:
+    """The first value of every request header, by its name in lower case."""
+    return dict(reversed(scope["headers"]))
 
 
 async def read_body(scope: Scope, receive: Receive, session: Session, lease: BufferLease) -> bytes:
@@ -69,13 +90,28 @@ def _too_long(size: int) -> ContractError:
     )
 
 
-async def watch_caller(receive: Receive, session: Session) -> None:
-    """End the session when its caller leaves. Run beside the work, once the body was read."""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            session.end(EndReason.CALLER_GONE)
-            return
+class CallerWatch:
+    """A block in which a session ends when its caller leaves. For after its body was read."""
+
+    __slots__ = ("_caller", "_session")
+
+    def __init__(self, scope: Scope, session: Session) -> None:
+        self._caller: Caller = scope[CALLER]
+        self._session = session
+
+    def __enter__(self) -> None:
+        self._caller.when_gone(self._gone)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._caller.when_gone(None)
+
+    def _gone(self) -> None:
+        self._session.end(EndReason.CALLER_GONE)
 
 
 async def send_whole(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Any, cast
 
 import httptools
@@ -21,8 +20,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from pumas_server.router.asgi import BODY_FAULT, Scope
+from pumas_server.router.asgi import BODY_FAULT, CALLER, Scope
 from pumas_server.router.body_watch import BodyWatch
+from pumas_server.router.connection_phase import ConnectionPhase
 from pumas_server.router.connection_refusal import (
     ConnectionRefusal,
     refuse_bad_http,
@@ -49,16 +49,6 @@ _UNWANTED_SECONDS = 0.01
 _FIELD_BYTES = 4
 
 
-class _Phase(Enum):
-    """Where in a request the next byte belongs."""
-
-    BETWEEN = auto()
-    HEADER = auto()
-    BODY = auto()
-    DEAF = auto()
-    """Whatever comes is thrown away: the connection is to close."""
-
-
 class CallerConnection(HttpToolsProtocol):
     """uvicorn's protocol without pipelining, and with bounds."""
 
@@ -73,7 +63,7 @@ class CallerConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._all = connections
-        self._phase = _Phase.BETWEEN
+        self._phase = ConnectionPhase.BETWEEN
         self._began = False
         """Whether a request did, of which the header is awaited; blank lines before are none."""
         self._header_bytes = 0
@@ -87,6 +77,8 @@ class CallerConnection(HttpToolsProtocol):
         )
         self._timer: asyncio.TimerHandle | None = None
         self._beyond = False
+        self._gone = False
+        self._told: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """It opened. Beyond as many as may be it is told so, and closed."""
@@ -99,12 +91,15 @@ class CallerConnection(HttpToolsProtocol):
             self._all.beyond += 1
             self._refuse(refuse_connection(self._all.most))
         else:
-            self._phase = _Phase.DEAF
+            self._phase = ConnectionPhase.DEAF
             self._all.refusals.count(Reason.CONNECTIONS)
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone, and nothing of it stays."""
+        self._gone = True
+        if self._told is not None:
+            self._told()
         self._all.open -= 1
         self._all.beyond -= self._beyond
         self._disarm()
@@ -112,20 +107,31 @@ class CallerConnection(HttpToolsProtocol):
         self._watch.close()
         super().connection_lost(exc)
 
+    def when_gone(self, told: Callable[[], None] | None) -> None:
+        """See `Caller`."""
+        self._told = told
+        if told is None:
+            return
+        if self._gone:
+            told()
+        else:
+            # A long body's last piece may have stopped the reading, which alone tells of its end.
+            self.flow.resume_reading()
+
     def data_received(self, data: bytes) -> None:
         """Some bytes of a request, of several, or of none."""
-        if self._phase is _Phase.DEAF:
+        if self._phase is ConnectionPhase.DEAF:
             self._rest()
             return
         self._unset_keepalive_if_required()
         self._segment = len(data)
-        if self._phase is _Phase.BETWEEN:
-            self._phase, self._header_bytes, self._began = _Phase.HEADER, 0, False
+        if self._phase is ConnectionPhase.BETWEEN:
+            self._phase, self._header_bytes, self._began = ConnectionPhase.HEADER, 0, False
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             # It is answered as if it had not asked; the parser reads nothing after it.
-            if self._phase is not _Phase.DEAF:
+            if self._phase is not ConnectionPhase.DEAF:
                 self._close_after_answer()
         except httptools.HttpParserError:
             self._misread()
@@ -135,17 +141,17 @@ class CallerConnection(HttpToolsProtocol):
     def _look(self, count: int) -> None:
         """What there is to wait for, now that some bytes were read."""
         match self._phase:
-            case _Phase.HEADER:
+            case ConnectionPhase.HEADER:
                 self._header_bytes += count
                 if self._header_bytes > MAX_HEADER_BYTES:
                     self._refuse(refuse_long_header(MAX_HEADER_BYTES))
                 elif self._timer is None:
                     self._arm(self._all.header_seconds, self._header_late)
-            case _Phase.BODY if self._idle:
+            case ConnectionPhase.BODY if self._idle:
                 self._rest()
-            case _Phase.BODY:
+            case ConnectionPhase.BODY:
                 self._watch.came(count)
-            case _Phase.BETWEEN if self._idle:
+            case ConnectionPhase.BETWEEN if self._idle:
                 self._await_request()
             case _:
                 pass
@@ -174,20 +180,20 @@ class CallerConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        if self._phase is _Phase.DEAF:
+        if self._phase is ConnectionPhase.DEAF:
             return
         if not self._idle:
             self._close_after_answer()
             return
-        if self._phase is _Phase.BETWEEN:
+        if self._phase is ConnectionPhase.BETWEEN:
             # Behind one that was read whole and answered in the same segment.
-            self._phase, self._header_bytes = _Phase.HEADER, 0
+            self._phase, self._header_bytes = ConnectionPhase.HEADER, 0
         self._began = True
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         """Some of its target."""
-        if self._phase is _Phase.DEAF:
+        if self._phase is ConnectionPhase.DEAF:
             return
         super().on_url(url)
         if len(self.url) > MAX_TARGET_BYTES:
@@ -195,19 +201,20 @@ class CallerConnection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A field of its header."""
-        if self._phase is not _Phase.DEAF:
+        if self._phase is not ConnectionPhase.DEAF:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Its header is whole."""
-        if self._phase is not _Phase.HEADER:
+        if self._phase is not ConnectionPhase.HEADER:
             return
         if self._header_bytes + self._segment > MAX_HEADER_BYTES and self._header_too_long():
             self._refuse(refuse_long_header(MAX_HEADER_BYTES))
             return
         self._disarm()
         super().on_headers_complete()
-        self._phase = _Phase.BODY
+        cast("Scope", self.scope)[CALLER] = self
+        self._phase = ConnectionPhase.BODY
 
     def _header_too_long(self) -> bool:
         fields = sum(len(name) + len(value) + _FIELD_BYTES for name, value in self.headers)
@@ -215,14 +222,14 @@ class CallerConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Some of its body."""
-        if self._phase is _Phase.BODY:
+        if self._phase is ConnectionPhase.BODY:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """It is whole."""
-        if self._phase is not _Phase.BODY:
+        if self._phase is not ConnectionPhase.BODY:
             return
-        self._phase = _Phase.BETWEEN
+        self._phase = ConnectionPhase.BETWEEN
         self._watch.ended()
         self._disarm()
         super().on_message_complete()
@@ -230,17 +237,17 @@ class CallerConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Its answer is whole; of its body there may be more to come, which nobody reads."""
         super().on_response_complete()
-        if self._phase is _Phase.BODY and not self.transport.is_closing():
+        if self._phase is ConnectionPhase.BODY and not self.transport.is_closing():
             self._arm(self._all.linger_seconds, self.transport.abort)
 
     def _misread(self) -> None:
         """What came is no HTTP."""
         match self._phase:
-            case _Phase.DEAF:
+            case ConnectionPhase.DEAF:
                 return
-            case _Phase.BODY if self._idle or self.cycle.response_started:
+            case ConnectionPhase.BODY if self._idle or self.cycle.response_started:
                 self.transport.abort()
-            case _Phase.BODY:
+            case ConnectionPhase.BODY:
                 self._all.refusals.count(Reason.BAD_HTTP)
                 self._end_body("the framing of its body is broken")
             case _ if not self._idle:
@@ -278,7 +285,7 @@ class CallerConnection(HttpToolsProtocol):
         self.cycle.message_event.set()
 
     def _close_after_answer(self) -> None:
-        self._phase = _Phase.DEAF
+        self._phase = ConnectionPhase.DEAF
         self._watch.ended()
         self.cycle.keep_alive = False
 
@@ -287,7 +294,7 @@ class CallerConnection(HttpToolsProtocol):
 
         Closing at once would reset the connection, and the caller lose what it was told.
         """
-        self._phase = _Phase.DEAF
+        self._phase = ConnectionPhase.DEAF
         self._all.refusals.count(refusal.reason)
         if self.transport.is_closing():
             return

@@ -7,7 +7,6 @@ the session's marker says.
 
 from __future__ import annotations
 
-import asyncio
 from typing import assert_never
 
 from pumas_crds.vocabulary import PERMANENT_REASONS
@@ -33,6 +32,7 @@ from pumas_server.router.admission import BufferBudget, BufferLease
 from pumas_server.router.asgi import (
     JSON_HEADER,
     PIECE_BYTES,
+    CallerWatch,
     Headers,
     Receive,
     Scope,
@@ -42,7 +42,6 @@ from pumas_server.router.asgi import (
     send_piece,
     send_start,
     send_whole,
-    watch_caller,
 )
 from pumas_server.router.at_length import LONG_BYTES, at_length
 from pumas_server.router.catalog_row import Row
@@ -101,11 +100,8 @@ class ContractApi:
             try:
                 body = await read_body(scope, receive, session, lease)
                 record.request_bytes = len(body)
-                caller = asyncio.create_task(watch_caller(receive, session))
-                try:
+                with CallerWatch(scope, session):
                     await self._operate(body, session, lease, record, send)
-                finally:
-                    caller.cancel()
             except ContractError as error:
                 await self._refuse(error, session, record, send)
             except SessionEnded as ended:

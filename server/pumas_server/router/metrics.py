@@ -9,6 +9,7 @@ address of anything is in them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from prometheus_client import (
     CollectorRegistry,
@@ -37,12 +38,27 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
+#: Route, capability, code and outcome of a call.
+_Kind = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What calls of one kind are counted in. Looking it up by labels costs as much as counting."""
+
+    operations: Counter
+    seconds: Histogram
+    request_bytes: Counter
+    response_bytes: Counter
+
+
 class Metrics:
     """The counters of one router process. One registry each: several routers do not mix."""
 
     def __init__(self, levels: Levels) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(levels)
+        self._counted: dict[_Kind, _Counted] = {}
         labels = ("route", "capability", "code", "outcome")
         self._operations = Counter(
             "pumas_operations", "Finished calls.", labels, registry=self._registry
@@ -63,11 +79,23 @@ class Metrics:
 
     def count(self, record: OperationRecord) -> None:
         """Count one finished call."""
-        route, capability = record.route, record.capability or ""
-        self._operations.labels(route, capability, record.code or "", record.outcome).inc()
-        self._seconds.labels(route, capability).observe(record.seconds)
-        self._bytes.labels(route, "request").inc(record.request_bytes)
-        self._bytes.labels(route, "response").inc(record.response_bytes)
+        kind = (record.route, record.capability or "", record.code or "", record.outcome)
+        counted = self._counted.get(kind)
+        if counted is None:
+            counted = self._counted[kind] = self._children(kind)
+        counted.operations.inc()
+        counted.seconds.observe(record.seconds)
+        counted.request_bytes.inc(record.request_bytes)
+        counted.response_bytes.inc(record.response_bytes)
+
+    def _children(self, kind: _Kind) -> _Counted:
+        route, capability, _, _ = kind
+        return _Counted(
+            self._operations.labels(*kind),
+            self._seconds.labels(route, capability),
+            self._bytes.labels(route, "request"),
+            self._bytes.labels(route, "response"),
+        )
 
     def render(self) -> bytes:
         """The text that Prometheus reads."""

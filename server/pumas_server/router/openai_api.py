@@ -8,7 +8,6 @@ libraries not to replay (`x-should-retry`).
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import deque
 from dataclasses import dataclass
@@ -20,17 +19,17 @@ from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.admission import BufferBudget, BufferLease
 from pumas_server.router.asgi import (
     JSON_HEADER,
+    CallerWatch,
     Headers,
     Receive,
     Scope,
     Send,
-    header,
+    fields,
     read_body,
     send_end,
     send_piece,
     send_start,
     send_whole,
-    watch_caller,
 )
 from pumas_server.router.at_length import at_length
 from pumas_server.router.catalog_row import Row
@@ -55,7 +54,9 @@ from pumas_server.router.workers import Workers
 #: error body. A longer one is forwarded as it comes, and a fault breaks the connection.
 _HOLD_BYTES = 1_048_576
 
-_FORWARDED_REQUEST_HEADERS = (b"content-type", b"accept", b"traceparent")
+_FORWARDED_REQUEST_HEADERS = tuple(
+    (name.encode(), name) for name in ("content-type", "accept", "traceparent")
+)
 _FORWARDED_RESPONSE_HEADERS = frozenset(
     {b"content-type", b"content-encoding", b"retry-after", b"cache-control"}
 )
@@ -104,11 +105,8 @@ class OpenAiApi:
             try:
                 body = await read_body(scope, receive, session, lease)
                 record.request_bytes = len(body)
-                caller = asyncio.create_task(watch_caller(receive, session))
-                try:
+                with CallerWatch(scope, session):
                     await self._forward(scope, body, session, lease, record, send)
-                finally:
-                    caller.cancel()
             except RouteError as error:
                 record.code = error.code
                 await _refuse(error, session, record, send)
@@ -132,7 +130,8 @@ class OpenAiApi:
         record: OperationRecord,
         send: Send,
     ) -> None:
-        content_type = (header(scope, b"content-type") or b"").decode("latin-1")
+        told = fields(scope)
+        content_type = told.get(b"content-type", b"").decode("latin-1")
         envelope = await at_length(session, len(body), lambda: self._route.read(body, content_type))
         record.model = envelope.model
         row = self._workers.catalog.select_openai(envelope.model)
@@ -140,7 +139,7 @@ class OpenAiApi:
         row = await self._awake(session, row)
         require(row, self._route.capability, self._path, self._route.requires)
         sent = envelope.with_model(row.upstream_model) if row.external else body
-        headers = _request_headers(scope)
+        headers = _request_headers(told)
         with await self._reach.open(session, row, self._path, sent, headers) as response:
             record.status = response.status
             success = response.success
@@ -242,10 +241,14 @@ def _honesty(outcome: Outcome) -> Headers:
     return ((b"x-pumas-outcome", outcome.encode()), (b"x-should-retry", b"false"))
 
 
-def _request_headers(scope: Scope) -> dict[str, str]:
-    found = ((name, header(scope, name)) for name in _FORWARDED_REQUEST_HEADERS)
-    # None of the three has a meaning outside ASCII.
-    return {n.decode(): v.decode() for n, v in found if v is not None and v.isascii()}
+def _request_headers(told: dict[bytes, bytes]) -> dict[str, str]:
+    headers = {}
+    for name, written in _FORWARDED_REQUEST_HEADERS:
+        value = told.get(name)
+        # None of the three has a meaning outside ASCII.
+        if value is not None and value.isascii():
+            headers[written] = value.decode()
+    return headers
 
 
 def _response_headers(response: UpstreamAnswer) -> Headers:

@@ -7,6 +7,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii
 from types import TracebackType
 from typing import Self
 
@@ -77,24 +78,20 @@ class OperationRecord:
         self._write()
 
     def _write(self) -> None:
-        """Write the line. Values are JSON: nothing of a caller's reaches the log unescaped."""
-        _log.info(
-            "operation",
-            extra={
-                FIELDS: {
-                    "operation": self.route,
-                    "request_id": self.request_id,
-                    "model": self.model and self.model[:_MODEL_CHARACTERS],
-                    "profile": self.profile,
-                    "capability": self.capability,
-                    "principal": self.principal,
-                    "status": self.status,
-                    "code": self.code,
-                    "outcome": self.outcome,
-                    "admitted": self.session.admitted,
-                    "request_bytes": self.request_bytes,
-                    "response_bytes": self.response_bytes,
-                    "ms": round(self.seconds * 1000, 1),
-                }
-            },
+        """Write the line. What is a caller's is escaped: nothing of it reaches the log as it is."""
+        model = self.model and self.model[:_MODEL_CHARACTERS]
+        members = (
+            f'"operation": "{self.route}", "request_id": {_json(self.request_id)},'
+            f' "model": {_json(model)}, "profile": {_json(self.profile)},'
+            f' "capability": {_json(self.capability)}, "principal": {_json(self.principal)},'
+            f' "status": {"null" if self.status is None else self.status},'
+            f' "code": {_json(self.code)}, "outcome": "{self.outcome}",'
+            f' "admitted": {"true" if self.session.admitted else "false"},'
+            f' "request_bytes": {self.request_bytes}, "response_bytes": {self.response_bytes},'
+            f' "ms": {self.seconds * 1000:.1f}'
         )
+        _log.info("operation", extra={FIELDS: members})
+
+
+def _json(text: str | None) -> str:
+    return "null" if text is None else encode_basestring_ascii(text)

@@ -49,6 +49,7 @@ async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None
             backlog=_fit_connections(router),
             lifespan="off",
             access_log=False,
+            proxy_headers=False,
             log_config=None,
             server_header=False,
             date_header=False,

@@ -9,8 +9,6 @@ caller is told at its next poll, and keeps transport and permit until then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from types import TracebackType
 
@@ -40,9 +38,11 @@ class SessionEnded(Exception):
 class Session:
     """One call. `admitted` is the marker: set right before a provider can see a byte."""
 
-    __slots__ = ("_interrupted", "_waiting", "admitted", "ended", "model_uid")
+    __slots__ = ("_interrupted", "_loop", "_waiting", "admitted", "ended", "model_uid")
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """`loop` is the one that it runs on, which is cheaper than to look for it each time."""
+        self._loop = loop
         self.model_uid: str | None = None
         self.admitted = False
         self.ended: EndReason | None = None
@@ -81,8 +81,9 @@ class Interruptible:
         self._session = session
 
     def __enter__(self) -> None:
-        self._session.poll()
-        self._session._waiting = asyncio.current_task()
+        session = self._session
+        session.poll()
+        session._waiting = asyncio.current_task(session._loop)
 
     def __exit__(
         self,
@@ -99,32 +100,60 @@ class Interruptible:
                 raise SessionEnded(session.ended) from None
 
 
+class OpenSession:
+    """See `Sessions.open`. A class and not a generator: it runs once per call."""
+
+    __slots__ = ("_session", "_sessions")
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def __enter__(self) -> Session:
+        self._session = self._sessions.begin()
+        return self._session
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._sessions.finish(self._session)
+
+
 class Sessions:
     """All sessions of the process, and the two events that end many."""
 
     def __init__(self) -> None:
         self._live: set[Session] = set()
         self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
     def __len__(self) -> int:
         return len(self._live)
 
-    @contextmanager
-    def open(self) -> Iterator[Session]:
-        """A session for one call; after `shutdown` it is born ended."""
-        session = Session()
+    def open(self) -> OpenSession:
+        """A block with a session for one call; after `shutdown` it is born ended."""
+        return OpenSession(self)
+
+    def begin(self) -> Session:
+        """A session that is open until it is given to `finish`."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        session = Session(self._loop)
         if self._closed:
             session.end(EndReason.SHUTDOWN)
         self._live.add(session)
         self._idle.clear()
-        try:
-            yield session
-        finally:
-            self._live.discard(session)
-            if not self._live:
-                self._idle.set()
+        return session
+
+    def finish(self, session: Session) -> None:
+        """The call is over, whatever ended it."""
+        self._live.discard(session)
+        if not self._live:
+            self._idle.set()
 
     def models(self) -> set[str]:
         """The uids of the models that sessions are about."""

@@ -28,10 +28,15 @@ class UpstreamAnswer:
 
     __slots__ = (
         *("begun", "complete", "headers", "paused", "status"),
-        *("_fault", "_held", "_pause", "_pieces", "_resume", "_waiter"),
+        *("_fault", "_held", "_loop", "_pause", "_pieces", "_resume", "_waiter"),
     )
 
-    def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pause: Callable[[], None],
+        resume: Callable[[], None],
+    ) -> None:
         """`pause` and `resume` stop and go on with reading from the provider."""
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
@@ -41,6 +46,7 @@ class UpstreamAnswer:
         self.complete = False
         """Whether its clean end has come; of its body there may be more to read."""
         self.paused = False
+        self._loop = loop
         self._pause = pause
         self._resume = resume
         self._pieces: deque[bytes] = deque()
@@ -129,7 +135,7 @@ class UpstreamAnswer:
         return b"".join(taken)
 
     async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         try:
             await self._waiter
         finally:

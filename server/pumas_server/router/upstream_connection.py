@@ -78,7 +78,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._reusable = False
         self._until_close = False
         self._fields, self._framing_bytes = [], 0
-        answer = self._answer = UpstreamAnswer(self._pause, self._resume)
+        answer = self._answer = UpstreamAnswer(self._loop, self._pause, self._resume)
         if len(body) <= _WRITE_WHOLE_BYTES:
             transport.write(head + body)
         else:

@@ -255,18 +255,20 @@ async def test_case_76_nothing_but_connecting_has_a_deadline(
         await talk.end()
 
     upstream.script = waits
-    async with running_router(external(upstream.url)) as running:
-        async with running.raw("/v1/model-operations", chat_operation()) as (reader, _):
-            await silent.wait()
-            loop = asyncio.get_running_loop()
-            now = loop.time
-            monkeypatch.setattr(loop, "time", lambda: now() + 86_400)
-            passed = asyncio.Event()
-            loop.call_later(0.001, passed.set)
-            await passed.wait()
-            go.set()
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-            assert b'"text": "hello"' in await reader.readuntil(b"}}")
+    async with (
+        running_router(external(upstream.url)) as running,
+        running.raw("/v1/model-operations", chat_operation()) as (reader, _),
+    ):
+        await silent.wait()
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        monkeypatch.setattr(loop, "time", lambda: now() + 86_400)
+        passed = asyncio.Event()
+        loop.call_later(0.001, passed.set)
+        await passed.wait()
+        go.set()
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert b'"text": "hello"' in await reader.readuntil(b"}}")
     assert len(upstream.seen) == 1
 
 
