@@ -20,7 +20,7 @@ _COLOURS = ("#8a8f98", "#e08a00", "#2f81f7", "#c0569b", "#2a9d70", "#b35c3c")
 _STYLE = """\
   <style>
     svg { color-scheme: light dark; }
-    text { font: 13px system-ui, sans-serif; fill: #1f2328; }
+    text { font-family: system-ui, sans-serif; font-size: 13px; fill: #1f2328; }
     .ground { fill: #ffffff; } .grid { stroke: #d1d9e0; } .frame { stroke: #59636e; fill: none; }
     .title { font-size: 15px; font-weight: 600; } .count { font-size: 10px; }
     @media (prefers-color-scheme: dark) {
@@ -136,7 +136,7 @@ def _curve(name: str, way: Sequence[Point], colour: str, x: _Axis, y: _Axis) -> 
     for point in way:
         across, down = x.at(point.rate), y.at(point.p50_ms)
         told = (
-            f"{name}, {point.connections} connections: {point.rate:,.0f}/s, "
+            f"{name}, connections: {point.connections}, {point.rate:,.0f}/s, "
             f"median {point.p50_ms:.2f} ms, 99th percentile {point.p99_ms:.2f} ms"
         )
         yield f'    <circle cx="{across:.1f}" cy="{down:.1f}" r="3.5" stroke="none">'

@@ -12,6 +12,7 @@ Prints one table; exits 1 when a goal is missed or a run was void.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def main() -> int:
         return 1
     if not asked.without_litellm:
         litellm_proxy.install()
-    began = time.monotonic()
+    began, busy = time.monotonic(), os.getloadavg()[0]
     with (
         tempfile.TemporaryDirectory() as folder,
         all_ways(Path(folder), with_litellm=not asked.without_litellm) as ways,
@@ -96,9 +97,13 @@ def main() -> int:
         command = " ".join(["python", "benchmarks/router.py", *sys.argv[1:]])
         versions = packages("aiohttp", "uvicorn", "uvloop", "httptools")
         versions += [wrk_version(), *([litellm_proxy.PIN] if "LiteLLM" in ways else [])]
-        told = f"{psutil.cpu_count()} cores of {machine()}; {', '.join(versions)}"
+        told = f"{psutil.cpu_count()} cores of {machine()}, load before {busy:.1f}; "
+        told += ", ".join(versions)
         table = "\n".join([*lines(rows), *void])
-        section = build_section(date.today(), command, told, table, NOTES)
+        notes = NOTES
+        if asked.plot is not None:
+            notes += f"\n![{TITLE}]({os.path.relpath(asked.plot, README.parent)})\n"
+        section = build_section(date.today(), command, told, table, notes)
         README.write_text(replace(README.read_text("utf-8"), "router", section), "utf-8")
     return 1 if void else status
 

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -43,7 +44,13 @@ class Generators:
 
     def script(self, name: str, way: Way, path: str, *arguments: object) -> Run:
         """One of the scripts beside this module. Its start is no part of the measurement."""
-        command = [sys.executable, HERE / name, way.url, path, *map(str, arguments)]
+        command: list[str | Path] = [
+            sys.executable,
+            HERE / name,
+            way.url,
+            path,
+            *map(str, arguments),
+        ]
         printed, _, others = self._watched(way, command)
         told: dict[str, float] = json.loads(printed)
         took = told["seconds"]
@@ -60,7 +67,7 @@ class Generators:
             raise RuntimeError(f"{run.told['failed']} calls of {way.name} {path} failed")
         return run
 
-    def _watched(self, way: Way, command: list[str | Path]) -> tuple[str, float, list[float]]:
+    def _watched(self, way: Way, command: Sequence[str | Path]) -> tuple[str, float, list[float]]:
         """What a command prints, its seconds of processor, and those of provider and router."""
         watched = [self._provider, *([] if way.is_provider else [way.process])]
         before = [processor_seconds(one) for one in watched]
@@ -69,7 +76,7 @@ class Generators:
             pinned(GENERATOR_CORE, command), capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise RuntimeError(f"{command[:2]} at {way.name}: {done.stderr[-2000:]}")
+            raise RuntimeError(f"{command[1]} at {way.name}: {done.stderr[-2000:]}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - own.ru_utime - own.ru_stime
         others = [processor_seconds(one) - was for one, was in zip(watched, before, strict=True)]

@@ -10,7 +10,7 @@ from plot import Point
 from rows.bench import Bench
 from table import Row
 
-CONNECTIONS = (1, 2, 4, 8, 16, 32, 64)
+CONNECTIONS = (1, 4, 8, 16, 32, 64)
 COMPARED = 32
 #: Of a run; a slow way has longer ones, or it would make a handful of calls.
 SECONDS, COMPARED_SECONDS = 1, 2
@@ -38,10 +38,10 @@ def measure(bench: Bench) -> tuple[list[Row], dict[str, list[Point]]]:
         for (name, connections), runs in forwarded.items():
             way, seconds = bench.ways[name], _seconds(name, connections)
             runs.add(bench.generators.wrk(way, "/v1/chat/completions", CHAT, connections, seconds))
-        runs = bench.generators.wrk(
+        run = bench.generators.wrk(
             ours, "/v1/model-operations", OPERATION, COMPARED, COMPARED_SECONDS
         )
-        typed.add(runs)
+        typed.add(run)
 
     compared = {name: forwarded[name, COMPARED] for name in bench.ways}
     rate = {name: runs.median("rate") for name, runs in compared.items()}
