@@ -112,11 +112,11 @@ def _grid(x: _Axis, y: _Axis) -> Iterator[str]:
     for tick in x.ticks():
         at = x.at(tick)
         yield f'  <path class="grid" d="M{at:.1f} {_TOP} V{_BOTTOM}"/>'
-        yield _text(at, _BOTTOM + 20, f"{tick:,.10g}", anchor="middle")
+        yield _text(at, _BOTTOM + 20, _short(tick), anchor="middle")
     for tick in y.ticks():
         at = y.at(tick)
         yield f'  <path class="grid" d="M{_LEFT} {at:.1f} H{_RIGHT}"/>'
-        yield _text(_LEFT - 8, at + 4, f"{tick:,.10g}", anchor="end")
+        yield _text(_LEFT - 8, at + 4, _short(tick), anchor="end")
     wide, high = _RIGHT - _LEFT, _BOTTOM - _TOP
     yield f'  <rect class="frame" x="{_LEFT}" y="{_TOP}" width="{wide}" height="{high}"/>'
     yield _text((_LEFT + _RIGHT) / 2, HEIGHT - 18, "calls a second", anchor="middle")
@@ -125,6 +125,10 @@ def _grid(x: _Axis, y: _Axis) -> Iterator[str]:
         f'  <text transform="translate(20 {middle:.1f}) rotate(-90)" text-anchor="middle">'
         "time of a call, ms</text>"
     )
+
+
+def _short(tick: float) -> str:
+    return f"{tick / 1000:g}k" if tick >= 1000 else f"{tick:g}"
 
 
 def _curve(name: str, way: Sequence[Point], colour: str, x: _Axis, y: _Axis) -> Iterator[str]:
