@@ -24,6 +24,7 @@ from pathlib import Path
 import psutil
 from load import litellm_proxy
 from load.generators import Generators
+from load.others import Others, tell
 from load.ways import all_ways
 from plot import Point, render
 from record import README, build_section, machine, packages, replace
@@ -80,26 +81,27 @@ def main() -> int:
         return 1
     if not asked.without_litellm:
         litellm_proxy.install()
-    began, busy = time.monotonic(), os.getloadavg()[0]
+    began = time.monotonic()
     with (
         tempfile.TemporaryDirectory() as folder,
         all_ways(Path(folder), with_litellm=not asked.without_litellm) as ways,
     ):
         generators = Generators(ways["direct"].process, Path(folder))
         bench = Bench(generators, ways, asked.rounds)
+        others = Others(ways)
         rows, points = measure(bench)
+        disturbed = tell(others.shares())
     status = print_rows(rows)
     void = [f"void: {reason}" for reason in bench.void]
-    print(*void, f"{time.monotonic() - began:.0f} s", sep="\n")
+    print(*void, disturbed, f"measured in {time.monotonic() - began:.0f} s", sep="\n")
     if asked.plot is not None:
         asked.plot.write_text(render(TITLE, points), "utf-8")
     if asked.write:
         command = " ".join(["python", "benchmarks/router.py", *sys.argv[1:]])
         versions = packages("aiohttp", "uvicorn", "uvloop", "httptools")
         versions += [wrk_version(), *([litellm_proxy.PIN] if "LiteLLM" in ways else [])]
-        told = f"{psutil.cpu_count()} cores of {machine()}, load before {busy:.1f}; "
-        told += ", ".join(versions)
-        table = "\n".join([*lines(rows), *void])
+        told = f"{psutil.cpu_count()} cores of {machine()}; {', '.join(versions)}"
+        table = "\n".join([*lines(rows), *void, disturbed])
         notes = NOTES
         if asked.plot is not None:
             notes += f"\n![{TITLE}]({os.path.relpath(asked.plot, README.parent)})\n"
