@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tiny models check format test test-deep fuzz bench generate fresh clean cluster cluster-down deploy test-cluster test-llama-cpp-python bench-cluster
+.PHONY: help install run tiny models check format test test-deep fuzz bench bench-models generate fresh clean cluster cluster-down deploy test-cluster test-llama-cpp-python bench-cluster
 
 # The examples that `make run` serves, and what they are asked.
 PORT ?= 8080
@@ -73,7 +73,10 @@ test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_H
 fuzz: install ## throw mutated files at the checks of media (SECONDS=600 on each of them)
 	@PYTHONPATH=tests $(BIN)/python tests/fuzz/fuzz_media.py --seconds $(or $(SECONDS),600)
 
-bench: install $(EXAMPLES) ## measure ours beside the engine alone
+bench: install ## measure the router beside a bare forwarder and LiteLLM (8 minutes, needs wrk)
+	@$(BIN)/python benchmarks/router.py --write --plot benchmarks/router.svg
+
+bench-models: install $(EXAMPLES) ## measure what serves models, beside the engines alone
 	@failed=0; for rows in serve catalogue wake media onnx; do \
 	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
 	done; exit $$failed

@@ -1,4 +1,4 @@
-"""`make bench`: the catalogue of a thousand models, asked for 200 times a second.
+"""`make bench-models`: the catalogue of a thousand models, asked for 200 times a second.
 
 The router runs in a process on one core, whoever asks it on another. Requests are sent at their
 times whether or not earlier ones were answered, and one that waits for a connection is late.

@@ -1,4 +1,4 @@
-"""`make bench`: time to the first token of `pumas serve`, and its throughput beside the engine's.
+"""`make bench-models`: first token of `pumas serve`, and its throughput beside the engine's.
 
 Both sides of a ratio are measured in one run, interleaved, against the same engine process:
 machines are noisy, ratios less so. Prints one table; exits 1 when a goal is missed.

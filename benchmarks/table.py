@@ -1,8 +1,8 @@
-"""One table for all that `make bench` measures: what, figure, goal, met or not."""
+"""One table for all that is measured: what, figure, goal, met or not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -16,9 +16,15 @@ class Row:
     met: bool
 
 
-def print_rows(rows: Sequence[Row]) -> int:
-    """Print them; the exit status, 1 when a goal is missed."""
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """The table as text."""
     for row in rows:
         verdict = f"goal {row.goal:9} {'met' if row.met else 'NOT MET'}" if row.goal else ""
-        print(f"{row.what:45} {row.figure:32} {verdict}".rstrip(), flush=True)
+        yield f"{row.what:45} {row.figure:32} {verdict}".rstrip()
+
+
+def print_rows(rows: Sequence[Row]) -> int:
+    """Print them; the exit status, 1 when a goal is missed."""
+    for line in lines(rows):
+        print(line, flush=True)
     return 0 if all(row.met for row in rows) else 1

@@ -1,4 +1,4 @@
-"""`make bench`: how soon a model at zero answers, and how many callers at once fare.
+"""`make bench-models`: how soon a model at zero answers, and how many callers at once fare.
 
 A tiny model in `pumas serve`, so that what is measured is ours: process, engine start and warm-up.
 """

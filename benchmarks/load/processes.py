@@ -7,9 +7,10 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import psutil
 
@@ -25,8 +26,10 @@ class Way:
 
     name: str
     url: str
-    process: psutil.Process | None
-    """What is measured; None for the provider itself."""
+    process: psutil.Process
+    """What is measured."""
+    is_provider: bool = False
+    """No router: it answers on the generator's core."""
 
 
 def pinned(core: int | str, command: Sequence[str | Path]) -> list[str]:
@@ -36,41 +39,48 @@ def pinned(core: int | str, command: Sequence[str | Path]) -> list[str]:
 
 @contextmanager
 def started(
-    core: int | str, command: Sequence[str | Path], url: str, env: dict[str, str] | None = None
+    core: int | str,
+    command: Sequence[str | Path],
+    url: str,
+    env: dict[str, str] | None = None,
+    seconds: float = STARTING_SECONDS,
 ) -> Iterator[psutil.Process]:
-    """A process that answers at `url` with less than 500; ended with the block."""
-    process = subprocess.Popen(
-        pinned(core, command),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | (env or {}),
-    )
-    try:
-        _await(url, process)
-        yield psutil.Process(process.pid)
-    finally:
-        process.terminate()
-        process.wait(30)
+    """A process that answers at `url` with less than 500; ended with the block.
+
+    One that does not is an error that tells what the process wrote last.
+    """
+    with TemporaryFile() as log:
+        process = subprocess.Popen(
+            pinned(core, command), stdout=log, stderr=log, env=os.environ | (env or {})
+        )
+        try:
+            if not _answers(url, process, seconds):
+                log.seek(0)
+                last = log.read()[-2000:].decode(errors="replace")
+                raise RuntimeError(f"{command[0]} does not answer at {url}: {last}")
+            yield psutil.Process(process.pid)
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
-def _await(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + STARTING_SECONDS
+def _answers(url: str, process: subprocess.Popen[bytes], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             with urllib.request.urlopen(url, timeout=2):
-                return
+                return True
         except urllib.error.HTTPError as error:
             if error.code < 500:
-                return
+                return True
         except OSError:
             pass
         if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{process.args!r} does not answer")
+            return False
         time.sleep(0.05)
 
 
 def processor_seconds(process: psutil.Process) -> float:
     """What a process and its children have used."""
-    with ExitStack():
-        family = [process, *process.children(recursive=True)]
-        return sum(sum(one.cpu_times()[:2]) for one in family)
+    family = [process, *process.children(recursive=True)]
+    return sum(sum(one.cpu_times()[:2]) for one in family)
