@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.router.catalog_row import Target
-from pumas_server.router.origin import place_of
+from pumas_server.router.origin import Place, place_of
 from pumas_server.router.sessions import Session
 from pumas_server.router.upstream_answer import Broken, UpstreamAnswer
 from pumas_server.router.upstream_connection import UpstreamConnection
@@ -73,7 +73,7 @@ class Upstream:
         """
         head = _head(target, path, body, headers)
         with session.interruptible():
-            connection = await self.pool.take(place_of(target.endpoint.url).origin)
+            connection = await self.pool.take(_place(target).origin)
         call: Call | None = None
         try:
             if not still_serves():
@@ -99,12 +99,12 @@ class Upstream:
 
         Raises `SessionEnded`.
         """
-        head = _head(target, path, body, {})
         connection: UpstreamConnection | None = None
         try:
+            head = _head(target, path, body, {})
             with session.interruptible():
                 async with asyncio.timeout(ASK_SECONDS):
-                    connection = await self.pool.take(place_of(target.endpoint.url).origin)
+                    connection = await self.pool.take(_place(target).origin)
                     answer = connection.ask(head, body)
                     await answer.headed()
                     found = bytearray()
@@ -123,9 +123,20 @@ def lost(message: str) -> ContractError:
     return ContractError(Code.TRANSPORT_LOST, message)
 
 
+def _place(target: Target) -> Place:
+    """Raises `ConnectFailed` for an endpoint that is nowhere."""
+    try:
+        return place_of(target.endpoint.url)
+    except ValueError:
+        raise ConnectFailed from None
+
+
 def _head(target: Target, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """The request's line and header. Raises `ContractError` where a value is none of a field."""
-    place = place_of(target.endpoint.url)
+    """The request's line and header.
+
+    Raises `ContractError` where a value is none of a field, `ConnectFailed` for no URL.
+    """
+    place = _place(target)
     fields = {"content-type": _JSON, **headers, "accept-encoding": "identity"}
     if target.endpoint.api_key is not None:
         fields["authorization"] = f"Bearer {target.endpoint.api_key}"

@@ -177,3 +177,12 @@ async def test_a_key_that_is_no_headers_value(wire: Wire, upstream: Upstream, ke
             await upstream.post(session, target, "/c", b"{}", {}, lambda: True)
         assert not session.admitted
     assert wire.heads == []
+
+
+async def test_an_endpoint_that_is_nowhere(wire: Wire, upstream: Upstream) -> None:
+    target = wire.target()
+    target = replace(target, endpoint=replace(target.endpoint, url="http://models:99999"))
+    with Sessions().open() as session:
+        assert await upstream.ask(session, target, "/c", b"{}") is None
+        with pytest.raises(ConnectFailed):
+            await upstream.post(session, target, "/c", b"{}", {}, lambda: True)
