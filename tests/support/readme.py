@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.one_cpu import on_one_cpu
+
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -139,7 +141,8 @@ def _own_terminal() -> None:
 
 @contextmanager
 def at_terminal(command: str, env: dict[str, str] | None = None) -> Iterator[AtTerminal]:
-    running = AtTerminal(command, env)
+    with on_one_cpu():
+        running = AtTerminal(command, env)
     try:
         yield running
     finally:
