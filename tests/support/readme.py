@@ -121,10 +121,16 @@ class AtTerminal:
         return self.process.returncode
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        os.close(self._master)
+        """Surely gone, in a test that fails too."""
+        try:
+            if self.process.poll() is None:
+                # Ctrl-C first: what has a session of its own by now is not in the group.
+                self.interrupt()
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+            os.close(self._master)
 
     def _read(self, seconds: float) -> None:
         if select.select([self._master], [], [], seconds)[0]:
