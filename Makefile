@@ -65,6 +65,8 @@ format: install ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix .
 
 test: install ## all tests: real engine, no GPU, no cluster
+	@# Tests start hundreds of processes of ours: compiled once, and not by each of them.
+	@$(BIN)/python -m compileall -q crds operator server tests/support
 	@$(PYTEST) -n 2 --dist loadgroup
 
 test-deep: install ## 10,000 drawn histories of a model's life (an hour; PUMAS_HISTORIES=n: so many)

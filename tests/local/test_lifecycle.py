@@ -11,7 +11,7 @@ from pumas_crds.vocabulary import LoadState
 from pumas_local import node as node_module
 from pumas_local.manifest_files import Manifests
 from pumas_local.node import Node
-from support.local_machine import Clock, machine, when
+from support.local_machine import Clock, machine, running_node, when
 from support.models import served_model
 from support.routers import chat_operation
 
@@ -89,9 +89,7 @@ async def test_manifests_that_are_read_again_change_what_they_change(
     kept, changed, gone, new = (
         served_model(name, uid=name, source=source) for name in ("kept", "changed", "gone", "new")
     )
-    node = Node(Manifests((kept, changed, gone)), tmp_path)
-    await node.start()
-    try:
+    async with running_node(Node(Manifests((kept, changed, gone)), tmp_path)) as node:
         before = await serving_uids(node, {"kept", "changed", "gone"})
         spec = changed.spec.model_copy(update={"alias": "another"})
         other = changed.model_copy(update={"spec": spec})
@@ -99,8 +97,6 @@ async def test_manifests_that_are_read_again_change_what_they_change(
         after = await serving_uids(node, {"kept", "changed", "new"})
         assert after["kept"] == before["kept"]
         assert after["changed"] != before["changed"]
-    finally:
-        await node.stop()
 
 
 async def serving_uids(node: Node, names: set[str]) -> dict[str, str]:

@@ -9,12 +9,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+import pytest_asyncio
 from yarl import URL
 
 from pumas_crds.vocabulary import LoadState
 from support.local_machine import Clock, machine, when
 from support.models import served_model
-from support.routers import RunningRouter
+from support.routers import SHARED_LOOP, RunningRouter
+
+#: One machine for what changes nothing, hence one test process.
+pytestmark = [SHARED_LOOP, pytest.mark.xdist_group("lmsp-local")]
 
 B = "/lmsp/v1/models"
 CHAT = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
@@ -43,6 +48,15 @@ async def catalogue(
         yield running, broken
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(
+    tmp_path_factory: pytest.TempPathFactory, tiny_models: Path
+) -> AsyncIterator[RunningRouter]:
+    """For tests that load, unload and mend nothing."""
+    async with catalogue(tmp_path_factory.mktemp("catalogue"), tiny_models) as (shared, _):
+        yield shared
+
+
 async def get(running: RunningRouter, path: str = "") -> tuple[int, Any]:
     status, _, raw = await running.get(B + path)
     return status, json.loads(raw)
@@ -63,36 +77,34 @@ async def until(running: RunningRouter, path: str, *states: str) -> Any:
     raise AssertionError(f"{path} is {found['status']}, and not {states}")
 
 
-async def test_cases_1_to_6_23_and_24_the_list(tmp_path: Path, tiny_models: Path) -> None:
-    async with catalogue(tmp_path, tiny_models) as (running, _):
-        _, listed = await get(running)
-        assert [each["id"] for each in listed["data"]] == [
-            *("bad", "cold", "org/emb:1", "qwen3:14b-q4_k_m")
-        ]
-        told = {
-            each["id"]: (each["status"], each.get("error", {}).get("code"))
-            for each in listed["data"]
-        }
-        assert told == {
-            "bad": ("error", "model_load_failed"),
-            "cold": ("installed", None),
-            "org/emb:1": ("ready", None),
-            "qwen3:14b-q4_k_m": ("installed", None),
-        }
-        for query, ids in (
-            ("?capability=embeddings", ["org/emb:1"]),
-            ("?capability=chat", ["cold", "qwen3:14b-q4_k_m"]),
-            ("?capability=chat&ready_only=true", []),
-            ("?ready_only=true", ["org/emb:1"]),
-        ):
-            _, narrowed = await get(running, query)
-            assert [each["id"] for each in narrowed["data"]] == ids, query
-            assert narrowed["catalog_revision"] == listed["catalog_revision"]
-        for path in ("/org%2Femb%3A1", "/org/emb:1"):
-            assert (await get(running, path)) == (200, listed["data"][2])
-        runtime = listed["data"][2]["runtime"]
-        assert (runtime["backend"], runtime["load_on_demand"]) == ("llama.cpp", False)
-        assert runtime["device"].startswith("cpu"), runtime
+async def test_cases_1_to_6_23_and_24_the_list(running: RunningRouter) -> None:
+    _, listed = await get(running)
+    assert [each["id"] for each in listed["data"]] == [
+        *("bad", "cold", "org/emb:1", "qwen3:14b-q4_k_m")
+    ]
+    told = {
+        each["id"]: (each["status"], each.get("error", {}).get("code")) for each in listed["data"]
+    }
+    assert told == {
+        "bad": ("error", "model_load_failed"),
+        "cold": ("installed", None),
+        "org/emb:1": ("ready", None),
+        "qwen3:14b-q4_k_m": ("installed", None),
+    }
+    for query, ids in (
+        ("?capability=embeddings", ["org/emb:1"]),
+        ("?capability=chat", ["cold", "qwen3:14b-q4_k_m"]),
+        ("?capability=chat&ready_only=true", []),
+        ("?ready_only=true", ["org/emb:1"]),
+    ):
+        _, narrowed = await get(running, query)
+        assert [each["id"] for each in narrowed["data"]] == ids, query
+        assert narrowed["catalog_revision"] == listed["catalog_revision"]
+    for path in ("/org%2Femb%3A1", "/org/emb:1"):
+        assert (await get(running, path)) == (200, listed["data"][2])
+    runtime = listed["data"][2]["runtime"]
+    assert (runtime["backend"], runtime["load_on_demand"]) == ("llama.cpp", False)
+    assert runtime["device"].startswith("cpu"), runtime
 
 
 async def test_cases_29_36_38_and_21_a_life(tmp_path: Path, tiny_models: Path) -> None:
@@ -177,35 +189,31 @@ async def status_of(running: RunningRouter, path: str, **headers: str) -> tuple[
         return answer.status, answer.headers, json.loads(raw) if raw else None
 
 
-async def test_cases_7_10_11_25_26_and_41_what_is_asked_wrongly(
-    tmp_path: Path, tiny_models: Path
-) -> None:
-    async with catalogue(tmp_path, tiny_models) as (running, _):
-        status, _, body = await status_of(running, "?capability=telepathy")
-        assert (status, body["data"]) == (200, [])
-        ready_only = ("1", "yes", "TRUE", "", "banana", "true&ready_only=false")
-        for query in ("capability=", "ready_only", *(f"ready_only={each}" for each in ready_only)):
-            status, headers, body = await status_of(running, f"?{query}")
-            assert (status, body["code"], body["status"]) == (400, "invalid_request", 400), query
-            assert headers["content-type"] == "application/problem+json"
-        for path in ("/org%252Femb:1", "/nope", "/qwen", "/Qwen3%2014B", "/QWEN3:14B-Q4_K_M"):
-            status, headers, body = await status_of(running, path)
-            assert (status, body["code"]) == (404, "model_not_found"), path
-        status, _, body = await post(running, "/nope/unload")
-        assert (status, body["code"]) == (404, "model_not_found")
+async def test_cases_7_10_11_25_26_and_41_what_is_asked_wrongly(running: RunningRouter) -> None:
+    status, _, body = await status_of(running, "?capability=telepathy")
+    assert (status, body["data"]) == (200, [])
+    ready_only = ("1", "yes", "TRUE", "", "banana", "true&ready_only=false")
+    for query in ("capability=", "ready_only", *(f"ready_only={each}" for each in ready_only)):
+        status, headers, body = await status_of(running, f"?{query}")
+        assert (status, body["code"], body["status"]) == (400, "invalid_request", 400), query
+        assert headers["content-type"] == "application/problem+json"
+    for path in ("/org%252Femb:1", "/nope", "/qwen", "/Qwen3%2014B", "/QWEN3:14B-Q4_K_M"):
+        status, headers, body = await status_of(running, path)
+        assert (status, body["code"]) == (404, "model_not_found"), path
+    status, _, body = await post(running, "/nope/unload")
+    assert (status, body["code"]) == (404, "model_not_found")
 
 
-async def test_cases_13_14_16_and_18_validators(tmp_path: Path, tiny_models: Path) -> None:
-    async with catalogue(tmp_path, tiny_models) as (running, _):
-        _, first, _ = await status_of(running, "")
-        tag = first["etag"]
-        for sent in (tag, tag.removeprefix("W/"), "*", f'"x", {tag}'):
-            status, headers, body = await status_of(running, "", **{"If-None-Match": sent})
-            assert (status, body) == (304, None), sent
-            for name in ("etag", "vary", "cache-control"):
-                assert headers[name] == first[name]
-        status, _, _ = await status_of(running, "?ready_only=true", **{"If-None-Match": tag})
-        assert status == 200
+async def test_cases_13_14_16_and_18_validators(running: RunningRouter) -> None:
+    _, first, _ = await status_of(running, "")
+    tag = first["etag"]
+    for sent in (tag, tag.removeprefix("W/"), "*", f'"x", {tag}'):
+        status, headers, body = await status_of(running, "", **{"If-None-Match": sent})
+        assert (status, body) == (304, None), sent
+        for name in ("etag", "vary", "cache-control"):
+            assert headers[name] == first[name]
+    status, _, _ = await status_of(running, "?ready_only=true", **{"If-None-Match": tag})
+    assert status == 200
 
 
 async def test_case_30_a_load_that_is_under_way_is_not_begun_again(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from pumas_local.node import Node
 from pumas_local.source import LocalSource
 from pumas_server.router.source import ModelRecord
 from support.eventually import eventually
+from support.local_machine import running_node
 from support.models import external_model, served_model, serving_profile
 from support.worker import is_running
 
@@ -43,14 +44,8 @@ async def record_when(node: Node, holds: Callable[[ModelRecord], bool]) -> Model
     raise AssertionError("a watch ended")
 
 
-@asynccontextmanager
-async def running(data: Path, *models: ServedModel) -> AsyncIterator[Node]:
-    node = Node(Manifests(models), data)
-    await node.start()
-    try:
-        yield node
-    finally:
-        await node.stop()
+def running(data: Path, *models: ServedModel) -> AbstractAsyncContextManager[Node]:
+    return running_node(Node(Manifests(models), data))
 
 
 async def refusal(tmp_path: Path, manifests: Manifests) -> Reason:

@@ -161,49 +161,52 @@ def test_engine_killed_in_the_middle_of_a_stream(tmp_path: Path, tiny_models: Pa
         assert all(line["outcome"] == "not_admitted" for line in refused)
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("missing", "SourceUnreachable"),
-        ("truncated", "Truncated"),
-        ("text", "NotAModel"),
-        ("empty", "NotAModel"),
-        ("digest", "DigestMismatch"),
-        ("headless", "MissingRankingHead"),
-    ],
-)
-def test_bad_files_are_refused_before_an_engine_starts(
-    tmp_path: Path, tiny_models: Path, fault: str, reason: str
-) -> None:
+def bad_files(folder: Path, tiny_models: Path) -> dict[str, tuple[dict[str, Any], str]]:
+    """By name: a spec whose file is bad in one way, and the reason that is told of it."""
     whole = (tiny_models / "tiny-chat.gguf").read_bytes()
-    file = tmp_path / "bad.gguf"
-    spec: dict[str, Any] = {"source": {"path": "bad.gguf"}}
-    match fault:
-        case "truncated":
-            file.write_bytes(whole[: len(whole) // 2])
-        case "text":
-            file.write_text("no model\n" * 100)
-        case "empty":
-            file.write_bytes(b"")
-        case "digest":
-            file.write_bytes(whole)
-            spec["sha256"] = "0" * 64
-        case "headless":
-            spec["source"] = source(tiny_models, "tiny-rerank-headless")
+    files = {
+        "truncated": (whole[: len(whole) // 2], "Truncated"),
+        "text": (b"no model\n" * 100, "NotAModel"),
+        "empty": (b"", "NotAModel"),
+        "digest": (whole, "DigestMismatch"),
+    }
+    for name, (content, _) in files.items():
+        (folder / f"{name}.gguf").write_bytes(content)
+    bad: dict[str, tuple[dict[str, Any], str]] = {
+        name: ({"source": {"path": f"{name}.gguf"}}, reason)
+        for name, (_, reason) in {"missing": (None, "SourceUnreachable"), **files}.items()
+    }
+    bad["digest"][0]["sha256"] = "0" * 64
+    bad["headless"] = (
+        {"source": source(tiny_models, "tiny-rerank-headless")},
+        "MissingRankingHead",
+    )
+    return bad
+
+
+def test_bad_files_are_refused_before_an_engine_starts(tmp_path: Path, tiny_models: Path) -> None:
+    """Each for its own reason; none keeps the good one from serving."""
+    bad = bad_files(tmp_path, tiny_models)
+    documents = [manifest(f"bad-{name}", **spec) for name, (spec, _) in bad.items()]
     good = manifest("good", source=source(tiny_models, "tiny-chat"))
-    with serve(tmp_path, manifest("bad", **spec), good) as serving:
-        row = serving.until_row("bad", load_state="failed")
-        assert row["error"]["reason"] == reason
-        assert str(tmp_path) not in json.dumps(row)
-        answer = serving.operate(model="bad")
-        assert answer.status_code == 503
-        assert reason in answer.json()["error"]["message"]
-        openai = serving.client.post(f"{serving.url}/v1/completions", json={"model": "bad"})
-        assert (openai.status_code, openai.json()["error"]["code"]) == (500, "model_load_failed")
-        assert any(reason in line for line in serving.out)
+    with serve(tmp_path, *documents, good) as serving:
+        for name, (_, reason) in bad.items():
+            alias = f"bad-{name}"
+            row = serving.until_row(alias, load_state="failed")
+            assert row["error"]["reason"] == reason, name
+            assert str(tmp_path) not in json.dumps(row), name
+            answer = serving.operate(model=alias)
+            assert answer.status_code == 503, name
+            assert reason in answer.json()["error"]["message"], name
+            openai = serving.client.post(f"{serving.url}/v1/completions", json={"model": alias})
+            code = openai.json()["error"]["code"]
+            assert (openai.status_code, code) == (500, "model_load_failed"), name
+            assert any(alias in line and reason in line for line in serving.out), name
         serving.until_available("good", "text_generation")
         assert serving.end() == 0
-        assert not list((tmp_path / "data" / "run").glob("bad*/server.log"))
+        runs = tmp_path / "data" / "run"
+        assert list(runs.glob("good*/server.log"))
+        assert not list(runs.glob("bad*/server.log"))
 
 
 def test_a_stream_of_an_external_engine(tmp_path: Path, tiny_models: Path) -> None:

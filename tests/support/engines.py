@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ import httpx
 import psutil
 
 from support.healthy import until_healthy
+from support.one_cpu import pin
 from support.worker import free_ports
 
 _PROGRAM = [sys.executable, "-m", "pumas_server.worker.engine_xllama"]
@@ -56,9 +55,7 @@ def plain_engine(model: Path, *flags: str, port: int | None = None) -> Iterator[
         ],
         stderr=subprocess.DEVNULL,
     )
-    if sys.platform == "linux":
-        cpu = random.choice(sorted(os.sched_getaffinity(0)))
-        psutil.Process(process.pid).cpu_affinity([cpu])
+    pin(process.pid)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             until_healthy(client, process)

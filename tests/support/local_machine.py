@@ -19,6 +19,7 @@ from pumas_server.router.catalog import Catalog
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.listener import listen
 from pumas_server.router.server import serving
+from support.one_cpu import on_one_cpu
 from support.routers import TEST_SETTINGS, FixedSource, RunningRouter
 
 
@@ -31,13 +32,22 @@ class Clock:
 
 
 @asynccontextmanager
+async def running_node(node: Node) -> AsyncIterator[Node]:
+    """A node that runs until the block ends; each of its engines has one thread."""
+    with on_one_cpu():
+        await node.start()
+        try:
+            yield node
+        finally:
+            await node.stop()
+
+
+@asynccontextmanager
 async def machine(
     data: Path, clock: Clock, *models: ServedModel, managed: bool = True
 ) -> AsyncIterator[RunningRouter]:
     """Serve the models until the block ends."""
-    node = Node(Manifests(models), data, uses=Uses(clock))
-    await node.start()
-    try:
+    async with running_node(Node(Manifests(models), data, uses=Uses(clock))) as node:
         router = Router(node.source, replace(TEST_SETTINGS, model_management=managed), node)
         listener = listen("127.0.0.1", 0)
         port = listener.getsockname()[1]
@@ -46,8 +56,6 @@ async def machine(
             aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
         ):
             yield RunningRouter(router, FixedSource(), client, port)
-    finally:
-        await node.stop()
 
 
 async def when(running: RunningRouter, holds: Callable[[Row], bool], alias: str = "llm") -> Row:

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.one_cpu import on_one_cpu
+
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -119,10 +121,16 @@ class AtTerminal:
         return self.process.returncode
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        os.close(self._master)
+        """Surely gone, in a test that fails too."""
+        try:
+            if self.process.poll() is None:
+                # Ctrl-C first: what has a session of its own by now is not in the group.
+                self.interrupt()
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+            os.close(self._master)
 
     def _read(self, seconds: float) -> None:
         if select.select([self._master], [], [], seconds)[0]:
@@ -139,7 +147,8 @@ def _own_terminal() -> None:
 
 @contextmanager
 def at_terminal(command: str, env: dict[str, str] | None = None) -> Iterator[AtTerminal]:
-    running = AtTerminal(command, env)
+    with on_one_cpu():
+        running = AtTerminal(command, env)
     try:
         yield running
     finally:

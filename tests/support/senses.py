@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import math
 import struct
 import wave
 import zlib
 from base64 import b64encode
 from typing import Any
 
+import numpy as np
 from PIL import Image as Picture
 
 from support.documents import Document
@@ -52,10 +52,9 @@ def jpeg(width: int = 16, height: int = 12) -> bytes:
 
 def pcm(count: int = 1600, channels: int = 1, *, floats: bool = False) -> bytes:
     """Samples of a tone, little-endian."""
-    tone = [math.sin(i / 7) * 0.5 for i in range(count) for _ in range(channels)]
-    if floats:
-        return struct.pack(f"<{len(tone)}f", *tone)
-    return struct.pack(f"<{len(tone)}h", *(round(value * 32767) for value in tone))
+    tone = np.repeat(np.sin(np.arange(count) / 7) * 0.5, channels)
+    samples = tone.astype("<f4") if floats else np.rint(tone * 32767).astype("<i2")
+    return samples.tobytes()
 
 
 def wav(count: int = 1600, rate: int = 16_000) -> bytes:

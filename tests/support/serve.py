@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
+from support.one_cpu import pin
 from support.worker import is_running, until
 
 PUMAS = Path(sys.executable).with_name("pumas")
@@ -42,7 +42,7 @@ class Serving:
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
-        _pin(self.process.pid)
+        pin(self.process.pid)
         self.out: list[str] = []
         self.err: list[str] = []
         self._readers = [
@@ -153,12 +153,6 @@ class Serving:
 def _collect(stream: Any, lines: list[str]) -> None:
     with stream:
         lines.extend(iter(stream.readline, ""))
-
-
-def _pin(pid: int) -> None:
-    # One CPU, hence one engine thread: spinning threads that compete for CPUs are slow.
-    if sys.platform == "linux":
-        psutil.Process(pid).cpu_affinity([random.choice(sorted(os.sched_getaffinity(0)))])
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -17,6 +16,8 @@ from typing import Any, TypeVar
 
 import httpx
 import psutil
+
+from support.one_cpu import pin
 
 KEY = "the-key-of-this-engine"
 DEADLINE_SECONDS = 20.0
@@ -114,16 +115,6 @@ class Worker:
         return self.process.wait(DEADLINE_SECONDS), time.monotonic() - began
 
 
-def _pin(pid: int) -> None:
-    """Give a pod one CPU, hence its engine one thread.
-
-    The threads of one engine wait for each other spinning; where test processes compete for the
-    CPUs, two threads take many times as long as one.
-    """
-    if sys.platform == "linux":
-        psutil.Process(pid).cpu_affinity([random.choice(sorted(os.sched_getaffinity(0)))])
-
-
 @contextmanager
 def worker(
     folder: Path,
@@ -161,7 +152,7 @@ def worker(
             stdout=output,
             stderr=output,
         )
-    _pin(process.pid)
+    pin(process.pid)
     children: list[psutil.Process] = []
     pod = Worker(process, ports, log)
     try:

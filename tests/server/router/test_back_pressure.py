@@ -155,7 +155,7 @@ async def test_it_costs_less_than_a_megabyte(
     router: RunningRouter, provider: Provider, name: str
 ) -> None:
     """Of everything that Python holds: the test's own provider too."""
-    callers = 12
+    callers = 6
     path, body = CALLS[name]
     asked = json.dumps(body).encode()
     async with AsyncExitStack() as stack:

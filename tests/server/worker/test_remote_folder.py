@@ -14,7 +14,8 @@ from pumas_server.worker.remote_file import Unreachable
 from pumas_server.worker.remote_folder import RemoteFolder
 from support.folder_server import FolderServer, folder_server
 
-CONTENT = bytes(n * n % 251 for n in range(3_000_000))
+#: n squared modulo 251, which repeats itself after 251 bytes.
+CONTENT = (bytes(n * n % 251 for n in range(251)) * 11_953)[:3_000_000]
 NAME = "deep/graph.onnx"
 
 

