@@ -67,7 +67,7 @@ class Provider:
         """Return when no call takes any more, and none is at its end."""
         settled: list[int] = []
         while True:
-            await eventually(lambda: len(self.taken) == count and all(self.taken), "all began")
+            await eventually(lambda: len(self.taken) == count and all(self.taken), "all began", 60)
             if self.taken == settled:
                 break
             settled = list(self.taken)
