@@ -30,10 +30,15 @@ from load.watched_router import Sample, WatchedRouter
 from table import Row, print_rows
 
 CHAT, OPERATIONS = "/v1/chat/completions", "/v1/model-operations"
-FLOODS = (
-    *("slow headers", "slow bodies", "32 MiB bodies"),
-    *("malformed JSON", "opened and dropped", "vanishing callers"),
-)
+#: And how many connections or calls each has to be, or it was none.
+FLOODS = {
+    "slow headers": 1000,
+    "slow bodies": 1000,
+    "32 MiB bodies": 64,
+    "malformed JSON": 10_000,
+    "opened and dropped": 10_000,
+    "vanishing callers": 300,
+}
 
 #: Of one slow stream, in a second.
 EVENT_RATE = 0.1
@@ -190,8 +195,10 @@ class Soak:
         for index, name in enumerate(FLOODS):
             with_it, without = statistics.median(flooded[index]), statistics.median(quiet[index])
             figure = f"{with_it:.1f} : {without:.1f} ms = {with_it / without:.1f}"
+            enough = amounts[index] >= FLOODS[name]
+            what = f"  {name} ({amounts[index]:,.0f}{'' if enough else ': too few'}), p99"
             rows += [
-                Row(f"  {name} ({amounts[index]:,.0f}), p99", figure, "< 3", with_it / without < 3),
+                Row(what, figure, "< 3", enough and with_it / without < 3),
                 Row("    good calls that failed", f"{failed[index]:.0f}", "0", not failed[index]),
                 next((row for row in left[index] if not row.met), left[index][0]),
             ]
