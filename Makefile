@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tiny models check format test test-deep fuzz bench bench-models generate fresh clean cluster cluster-down deploy test-cluster test-llama-cpp-python bench-cluster
+.PHONY: help install run tiny models check format test test-deep fuzz bench bench-models generate fresh clean cluster cluster-down deploy test-cluster test-llama-cpp-python bench-cluster soak
 
 # The examples that `make run` serves, and what they are asked.
 PORT ?= 8080
@@ -82,6 +82,9 @@ bench-models: install $(EXAMPLES) ## measure what serves models, beside the engi
 	@failed=0; for rows in serve catalogue wake media onnx; do \
 	  $(BIN)/python benchmarks/$$rows.py || failed=1; \
 	done; exit $$failed
+
+soak: install ## the router for 40 minutes: 5,000 streams, faults, floods (SOAK='--minutes 2')
+	@PYTHONPATH=tests $(BIN)/python benchmarks/soak.py $(SOAK)
 
 bench-cluster: install ## measure ours on a cluster, beside a bare Deployment
 	@PYTHONPATH=tests $(BIN)/python benchmarks/cluster.py

@@ -15,6 +15,7 @@ import uvloop
 
 from pumas_local.manifest_files import read_manifests
 from pumas_server.router.app import Router
+from pumas_server.router.lasting_objects import set_lasting_apart
 from pumas_server.router.listener import listen
 from pumas_server.router.server import serving
 from pumas_server.router.settings import RouterSettings
@@ -54,6 +55,7 @@ async def serve(manifest: Path, port: int) -> None:
         max_in_flight=IN_FLIGHT, external_in_flight=IN_FLIGHT, propagation_seconds=0
     )
     async with serving(Router(Listed(read_records(manifest)), settings), listen("127.0.0.1", port)):
+        set_lasting_apart()
         await asyncio.Event().wait()
 
 

@@ -44,12 +44,14 @@ def started(
     url: str,
     env: dict[str, str] | None = None,
     seconds: float = STARTING_SECONDS,
+    log_file: Path | None = None,
 ) -> Iterator[psutil.Process]:
     """A process that answers at `url` with less than 500; ended with the block.
 
-    One that does not is an error that tells what the process wrote last.
+    One that does not is an error that tells what the process wrote last. What it writes is kept in
+    `log_file` for whoever reads it meanwhile.
     """
-    with TemporaryFile() as log:
+    with TemporaryFile() if log_file is None else log_file.open("w+b") as log:
         process = subprocess.Popen(
             pinned(core, command), stdout=log, stderr=log, env=os.environ | (env or {})
         )
@@ -84,3 +86,8 @@ def processor_seconds(process: psutil.Process) -> float:
     """What a process and its children have used."""
     family = [process, *process.children(recursive=True)]
     return sum(sum(one.cpu_times()[:2]) for one in family)
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it still runs; one that ended and was not waited for does not."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -26,9 +26,12 @@ async def run(url: str, path: str, body: bytes, rate: float, seconds: float) -> 
     async def call() -> None:
         nonlocal failed
         began = time.perf_counter()
-        async with client.post(url + path, data=body) as answer:
-            await answer.read()
-            failed += answer.status != 200
+        try:
+            async with client.post(url + path, data=body) as answer:
+                await answer.read()
+                failed += answer.status != 200
+        except (aiohttp.ClientError, TimeoutError):
+            failed += 1
         took.append(time.perf_counter() - began)
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:

@@ -21,6 +21,7 @@ from pumas_local.cannot_serve import CannotServe
 from pumas_local.hangups import hangups
 from pumas_local.manifest_files import Manifests, read_manifests
 from pumas_local.node import Node
+from pumas_server.router.lasting_objects import set_lasting_apart
 from pumas_server.router.listener import is_loopback, listen
 from pumas_server.router.stop_signals import stop_signals
 
@@ -107,6 +108,7 @@ async def _route(
     )
     url = _url(options.host, listener.getsockname()[1])
     async with serving(router, listener):
+        set_lasting_apart()
         terminal.say(f"Pumas serves on {url} (Ctrl-C stops)")
         for model in node.unlisted:
             terminal.say(

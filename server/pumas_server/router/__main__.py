@@ -76,6 +76,7 @@ async def _serve(environment: RouterEnvironment, secret: bytes, listener: socket
     from pumas_server.router.cluster_access import NoCluster, cluster_access, load_configuration
     from pumas_server.router.cluster_source import ClusterSource
     from pumas_server.router.cluster_steering import ClusterSteering
+    from pumas_server.router.lasting_objects import set_lasting_apart
     from pumas_server.router.lmsp.lease_records import LeaseRecords
     from pumas_server.router.server import serving
     from pumas_server.router.stop_signals import stop_signals
@@ -95,6 +96,7 @@ async def _serve(environment: RouterEnvironment, secret: bytes, listener: socket
             records = LeaseRecords(access, environment.namespace) if managed else None
             router = Router(source, environment.settings, steering, records=records)
             async with serving(router, listener), _collecting(records):
+                set_lasting_apart()
                 await stop.wait()
     return 0
 

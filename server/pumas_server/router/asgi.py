@@ -9,7 +9,9 @@ from typing import Any, Protocol
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.contract.errors import Code, ContractError, invalid
 from pumas_server.router.admission import BufferLease
+from pumas_server.router.at_length import LONG_BYTES, at_length
 from pumas_server.router.sessions import EndReason, Session, SessionEnded
+from pumas_server.router.turns import Turns
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,6 +31,9 @@ CALLER = "pumas.caller"
 #: A longer answer is handed over in pieces: its session stays, with what it holds, until the caller
 #: has read nearly all of it, and the connection buffers little of it for a caller that does not.
 PIECE_BYTES = 65_536
+
+#: The readers of bodies that are longer than that.
+_LONG_BODIES = Turns()
 
 
 class Caller(Protocol):
@@ -65,22 +70,37 @@ async def read_body(scope: Scope, receive: Receive, session: Session, lease: Buf
         raise _too_long(int(announced))
     pieces: list[bytes] = []
     size = 0
-    while True:
-        with session.interruptible():
-            message = await receive()
-        if message["type"] == "http.disconnect":
-            raise SessionEnded(EndReason.CALLER_GONE)
-        piece: bytes = message.get("body", b"")
-        size += len(piece)
-        if size > MAX_REQUEST_BYTES:
-            raise _too_long(size)
-        if not lease.grow(len(piece)):
-            raise lease.refusal(Code.CAPABILITY_UNAVAILABLE)
-        pieces.append(piece)
-        if not message.get("more_body", False):
-            return b"".join(pieces)
-        if (fault := scope.get(BODY_FAULT)) is not None:
-            raise invalid(fault)
+    long = False
+    try:
+        while True:
+            with session.interruptible():
+                message = await receive()
+            if message["type"] == "http.disconnect":
+                raise SessionEnded(EndReason.CALLER_GONE)
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > MAX_REQUEST_BYTES:
+                raise _too_long(size)
+            if not lease.grow(len(piece)):
+                raise lease.refusal(Code.CAPABILITY_UNAVAILABLE)
+            pieces.append(piece)
+            if not message.get("more_body", False):
+                break
+            if (fault := scope.get(BODY_FAULT)) is not None:
+                raise invalid(fault)
+            if size > PIECE_BYTES:
+                if not long:
+                    long = True
+                    _LONG_BODIES.enter()
+                # The connection reads nothing more of it until it is asked for.
+                await _LONG_BODIES.turn()
+    finally:
+        if long:
+            _LONG_BODIES.leave()
+    if size < LONG_BYTES:
+        return b"".join(pieces)
+    # Of many megabytes that takes a while, in which the interpreter is let go.
+    return await at_length(session, size, lambda: b"".join(pieces))
 
 
 def _too_long(size: int) -> ContractError:

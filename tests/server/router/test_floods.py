@@ -94,13 +94,13 @@ async def test_whoever_calls_well_is_served_and_nothing_is_left(
 
     async def flood() -> list[object]:
         floods: tuple[Awaitable[object], ...] = (
-            slow_headers(router, 100),
-            slow_bodies(router, 60),
-            malformed_json(router, 400),
-            no_http(router, 200),
-            opened_and_dropped(router, 1500),
-            vanishing(router, 200),
-            huge_bodies(router, 12),
+            slow_headers(router.port, 100),
+            slow_bodies(router.port, 60),
+            malformed_json(router.port, 400),
+            no_http(router.port, 200),
+            opened_and_dropped(router.port, 1500),
+            vanishing(router.port, 200),
+            huge_bodies(router.port, 12),
         )
         return list(await asyncio.gather(*floods))
 
@@ -139,7 +139,7 @@ async def test_more_connections_than_may_be_and_those_that_are_in_are_served() -
         good = [asyncio.create_task(good_calls(running, over)) for _ in range(4)]
         await eventually(lambda: running.router.connections.open == 4, "the good ones are in")
         # The backlog is taken in one go, and so are those over the cap.
-        await opened_and_dropped(running, 1000)
+        await opened_and_dropped(running.port, 1000)
         over.set()
         assert min(await asyncio.gather(*good)) > 0
         assert running.router.refusals.counts[Reason.CONNECTIONS] > 0
