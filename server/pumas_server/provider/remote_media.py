@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from pumas_server.contract.errors import invalid
 
 #: Members that hold a medium: its URL, or an object with it as `url`, or with its bytes.
-_HOLDERS = ("image_url", "video_url", "audio_url", "file_url", "input_audio", "input_video", "file")
+_HOLDERS = frozenset(
+    ("image_url", "video_url", "audio_url", "file_url", "input_audio", "input_video", "file")
+)
 #: Where such an object has the bytes, in base64, which has no colon; an engine takes URLs too.
 _BYTES = ("data", "file_data")
 _DATA = "data:"
@@ -32,8 +34,9 @@ def refuse_remote_media(members: Iterable[tuple[str, object]]) -> None:
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            for holder in _HOLDERS:
-                _check(value.get(holder), holder)
+            if not _HOLDERS.isdisjoint(value):
+                for holder in _HOLDERS.intersection(value):
+                    _check(value[holder], holder)
             if value.get("type") == "url":
                 _check(value.get("url"), "url")
             waiting += value.values()
