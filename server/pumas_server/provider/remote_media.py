@@ -35,7 +35,7 @@ def refuse_remote_media(members: Iterable[tuple[str, object]]) -> None:
         value = waiting.pop()
         if isinstance(value, dict):
             if not _HOLDERS.isdisjoint(value):
-                for holder in _HOLDERS.intersection(value):
+                for holder in sorted(_HOLDERS.intersection(value)):
                     _check(value[holder], holder)
             if value.get("type") == "url":
                 _check(value.get("url"), "url")
