@@ -8,16 +8,20 @@ again only within 2 s and for 90 requests in all.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import OrderedDict
 from functools import cache
 from time import monotonic
+
+from aiohappyeyeballs import start_connection
 
 from pumas_server.router.origin import Origin
 from pumas_server.router.upstream_connection import UpstreamConnection
 
 IDLE_SECONDS = 2.0
 MAX_USES = 90
+_NEXT_ADDRESS_SECONDS = 0.25
 
 
 class ConnectFailed(Exception):
@@ -71,11 +75,18 @@ class UpstreamPool:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_seconds):
+                found = await loop.getaddrinfo(
+                    origin.host, origin.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+                )
+                # An address that is silent does not keep the others from being tried (RFC 8305).
+                connected = await start_connection(
+                    found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, loop=loop
+                )
                 _, connection = await loop.create_connection(
                     lambda: UpstreamConnection(self._forget),
-                    origin.host,
-                    origin.port,
+                    sock=connected,
                     ssl=_tls() if origin.tls else None,
+                    server_hostname=origin.host if origin.tls else None,
                 )
         except (OSError, TimeoutError, UnicodeError):
             raise ConnectFailed from None

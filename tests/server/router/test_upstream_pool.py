@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 
 import pytest
 import trustme
@@ -107,6 +109,37 @@ async def test_a_name_of_nobody(host: str) -> None:
     pool = UpstreamPool(connect_seconds=5)
     with pytest.raises(ConnectFailed):
         await pool.take(Origin(host, 80, tls=False))
+
+
+async def test_an_address_that_is_silent_does_not_hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as (served, pool):
+        with silent("127.0.0.2", served.port):
+            loop = asyncio.get_running_loop()
+
+            async def find(*_: object, **__: object) -> list[tuple[object, ...]]:
+                kind = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+                return [(*kind, (host, served.port)) for host in ("127.0.0.2", "127.0.0.1")]
+
+            monkeypatch.setattr(loop, "getaddrinfo", find)
+            began = time.monotonic()
+            await call(pool, Origin("models.example", served.port, tls=False))
+            assert time.monotonic() - began < 4
+    assert served.connections == 1
+
+
+@contextmanager
+def silent(host: str, port: int) -> Iterator[None]:
+    """An address at which nobody is refused and nobody is answered: its queue is full."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(0)
+        for _ in range(2):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex((host, port))
+        yield
 
 
 @pytest.fixture
