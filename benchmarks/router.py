@@ -25,6 +25,7 @@ import psutil
 from load import litellm_proxy
 from load.generators import Generators
 from load.others import Others, tell
+from load.processes import end_with_children
 from load.ways import all_ways
 from plot import Point, render
 from record import README, build_section, machine, packages, replace
@@ -76,6 +77,7 @@ def main() -> int:
     arguments.add_argument("--plot", type=Path, help="write the plot to this file")
     arguments.add_argument("--write", action="store_true", help="write the table into README.md")
     asked = arguments.parse_args()
+    end_with_children()
     if lacking := missing():
         print("\n".join(lacking))
         return 1

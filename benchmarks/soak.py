@@ -23,6 +23,7 @@ from pathlib import Path
 
 import psutil
 from load.mix import Account
+from load.processes import end_with_children
 from load.scripts import ended, finished, generator
 from load.soaked import ROUTER, ROUTER_PORT, provider_counts, running
 from load.trend import growth
@@ -272,6 +273,7 @@ def main() -> int:
         "--only", choices=("streams", "mix", "floods"), action="append", help="part; all without"
     )
     asked = arguments.parse_args()
+    end_with_children()
     if psutil.cpu_count() == 1:
         print("two cores are needed")
         return 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -80,6 +82,11 @@ def _answers(url: str, process: subprocess.Popen[bytes], seconds: float) -> bool
         if process.poll() is not None or time.monotonic() > deadline:
             return False
         time.sleep(0.05)
+
+
+def end_with_children() -> None:
+    """Have SIGTERM end this process as an exception does: what it started is ended too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def processor_seconds(process: psutil.Process) -> float:
