@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,27 @@ class Plain:
     parts: tuple[str, ...]
 
 
+class _NotOfJson(Exception):
+    """There is something that the standard encoder does not know."""
+
+
+def _give_up(value: object) -> NoReturn:
+    raise _NotOfJson
+
+
+#: Made once: `json.dumps` would make one at each call.
+_dumps = json.JSONEncoder(ensure_ascii=False, default=_give_up).encode
+
+
 def encode(value: object) -> bytes:
     """The JSON of `value`, whose strings may be `Plain`."""
-    pieces: list[bytes] = []
-    _encode(value, pieces)
-    return b"".join(pieces)
+    try:
+        # Most requests have no medium, and are written in one go.
+        return _dumps(value).encode()
+    except _NotOfJson:
+        pieces: list[bytes] = []
+        _encode(value, pieces)
+        return b"".join(pieces)
 
 
 def _encode(value: object, pieces: list[bytes]) -> None:
@@ -35,13 +52,13 @@ def _encode(value: object, pieces: list[bytes]) -> None:
         case Sequence() if not isinstance(value, str):
             _between(b"[", b"]", value, pieces)
         case _:
-            pieces.append(json.dumps(value, ensure_ascii=False).encode())
+            pieces.append(_dumps(value).encode())
 
 
 def _encode_members(members: Mapping[str, object], pieces: list[bytes]) -> None:
     mark = b"{"
     for name, value in members.items():
-        pieces += [mark, json.dumps(name, ensure_ascii=False).encode(), b": "]
+        pieces += [mark, _dumps(name).encode(), b": "]
         _encode(value, pieces)
         mark = b", "
     pieces.append(b"}" if members else b"{}")
