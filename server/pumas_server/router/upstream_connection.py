@@ -187,9 +187,9 @@ class UpstreamConnection(asyncio.Protocol):
         answer.begin(status, fields)
 
     def on_body(self, body: bytes) -> None:
-        """Some of the body, or of one behind it that nobody asked for."""
+        """Some of the body, or of one that nobody asked for: an interim's, or one behind it."""
         answer = self._answer
-        if answer is not None and not answer.complete:
+        if answer is not None and answer.begun and not answer.complete:
             self._framing_bytes = 0
             answer.feed(body)
 

@@ -215,6 +215,27 @@ async def test_framing_is_bounded(raw: bytes) -> None:
     assert not connection.leave()
 
 
+@pytest.mark.parametrize("length", [5, 60_000])
+async def test_a_body_of_an_interim_answer_is_nobodys(length: int) -> None:
+    connection, line = connected()
+    answer = connection.ask(HEAD, b"")
+    interim = b"HTTP/1.1 199 X\r\ncontent-length: %d\r\n\r\n" % length + b"x" * length
+    connection.data_received(interim)
+    connection.data_received(LENGTH)
+    assert line.reading
+    assert await rest(answer) == b"hello"
+
+
+async def test_a_long_body_of_an_interim_answer_stops_no_reading() -> None:
+    """Nobody would take of it what is held: the answer, or its connection's end, came to nobody."""
+    connection, line = connected()
+    answer = connection.ask(HEAD, b"")
+    connection.data_received(b"HTTP/1.1 199 X\r\ncontent-length: 200000\r\n\r\n" + b"x" * 190_000)
+    assert line.reading
+    with pytest.raises(Broken, match="no HTTP"):
+        await answer.headed()
+
+
 async def test_a_call_that_is_left_early_takes_it_along() -> None:
     connection, line = connected()
     connection.ask(HEAD, b"")
