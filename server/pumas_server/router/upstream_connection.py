@@ -172,6 +172,10 @@ class UpstreamConnection(asyncio.Protocol):
         """A field of the header, or of the trailer, which nobody reads."""
         if len(name) + len(value) > MAX_FIELD_BYTES or len(self._fields) >= MAX_FIELDS:
             raise ValueError("a longer header than anybody needs")
+        if name.endswith(b" "):
+            # The parser lets it pass as a field of its own; whoever wrote it meant the one without,
+            # and of a body's length it matters (RFC 9112, 5.1).
+            raise ValueError("a field's name with a space behind it")
         self._fields.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:

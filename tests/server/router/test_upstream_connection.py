@@ -215,6 +215,16 @@ async def test_framing_is_bounded(raw: bytes) -> None:
     assert not connection.leave()
 
 
+async def test_a_length_that_the_parser_does_not_see_is_not_missed() -> None:
+    """Taken for a body that ends with its connection, a piece of it would be whole."""
+    connection, _ = connected()
+    answer = connection.ask(HEAD, b"")
+    connection.data_received(LENGTH[:-1].replace(b"Length:", b"Length :"))
+    connection.eof_received()
+    with pytest.raises(Broken, match="no HTTP"):
+        await rest(answer)
+
+
 @pytest.mark.parametrize("length", [5, 60_000])
 async def test_a_body_of_an_interim_answer_is_nobodys(length: int) -> None:
     connection, line = connected()
