@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from time import monotonic
 from typing import cast
@@ -134,9 +135,22 @@ class UpstreamConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The provider's side has ended: so does ours."""
         answer = self._answer
-        if answer is not None and answer.begun and self._until_close:
+        if answer is not None and answer.begun and self._until_close and not self._cut_off():
             answer.end()
         return False
+
+    def _cut_off(self) -> bool:
+        """Whether the end is not the provider's own: over TLS it says so (RFC 9112, 9.8)."""
+        assert self._transport is not None, "what ends was made"
+        tls: ssl.SSLObject | None = self._transport.get_extra_info("ssl_object")
+        if tls is None:
+            return False
+        try:
+            return tls.read(1) != b""
+        except ssl.SSLZeroReturnError:
+            return False
+        except ssl.SSLError:
+            return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone. A reset is never the end of a body."""

@@ -14,6 +14,7 @@ import trustme
 
 from pumas_server.router import upstream_pool
 from pumas_server.router.origin import Origin
+from pumas_server.router.upstream_answer import Broken
 from pumas_server.router.upstream_pool import MAX_USES, ConnectFailed, UpstreamPool
 from support.eventually import eventually
 from support.worker import free_ports
@@ -182,6 +183,36 @@ async def test_a_server_that_nobody_vouches_for(authority: trustme.CA) -> None:
     async with serving(served_by(authority, "127.0.0.1")) as (served, pool):
         with pytest.raises(ConnectFailed):
             await pool.take(Origin("127.0.0.1", served.port, tls=True))
+
+
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_body_that_ends_with_its_connection(
+    monkeypatch: pytest.MonkeyPatch, authority: trustme.CA, cut: bool
+) -> None:
+    """Whoever is on the way can end a connection; only the provider can say that it did."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhello")
+        await writer.drain()
+        if cut:
+            writer.transport.abort()
+        writer.close()
+
+    trusting(monkeypatch, authority)
+    pool = UpstreamPool(connect_seconds=5)
+    tls = served_by(authority, "127.0.0.1")
+    async with await asyncio.start_server(talk, "127.0.0.1", 0, ssl=tls) as server:
+        port = server.sockets[0].getsockname()[1]
+        connection = await pool.take(Origin("127.0.0.1", port, tls=True))
+        answer = connection.ask(b"POST / HTTP/1.1\r\n\r\n", b"")
+        assert await answer.read() == b"hello"
+        if cut:
+            with pytest.raises(Broken):
+                await answer.read()
+        else:
+            assert await answer.read() == b""
+        pool.give_back(connection)
 
 
 async def test_a_server_without_tls() -> None:
