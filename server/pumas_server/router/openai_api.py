@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError, Outcome
@@ -205,6 +206,9 @@ class _Answer:
         Raises `_Broken` when it does not end cleanly.
         """
         length = self.response.header(b"content-length")
+        if self.response.status == HTTPStatus.NO_CONTENT:
+            # Whatever it says, no body comes.
+            length = None
         framing = [(b"content-length", length)] if length is not None else []
         await send_start(self.send, self.response.status, [*framing, *self.headers])
         try:

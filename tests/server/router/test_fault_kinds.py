@@ -120,6 +120,9 @@ FAULTS: dict[str, Fault] = {
         (204, OK),
         passed_stream=(502, FAILURE),
     ),
+    "status 204 of the right type with a body": Fault(
+        lambda call: answered(204, REASON, call.content_type), INCOHERENT, (204, OK)
+    ),
     "a refusal that breaks": Fault(
         lambda _: answered(500, REASON)[:-9],
         FAILURE,
