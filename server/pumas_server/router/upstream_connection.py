@@ -199,6 +199,8 @@ class UpstreamConnection(asyncio.Protocol):
         answer = self._answer
         if answer is None or answer.complete or status in _INTERIM or status == _CONTINUE:
             return
+        if any(n == b"transfer-encoding" and v.strip().lower() != b"chunked" for n, v in fields):
+            raise ValueError("a coding of the body that nobody undoes")
         lengths = (b"content-length", b"transfer-encoding")
         framed = status in _BODILESS or any(name in lengths for name, _ in fields)
         self._until_close = not framed

@@ -225,6 +225,17 @@ async def test_a_length_that_the_parser_does_not_see_is_not_missed() -> None:
         await rest(answer)
 
 
+@pytest.mark.parametrize("coding", [b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked"])
+async def test_a_coding_that_nobody_undoes(coding: bytes) -> None:
+    """Its chunks may all come; what is in them is not the body."""
+    connection, _ = connected()
+    answer = connection.ask(HEAD, b"")
+    connection.data_received(CHUNKED.replace(b"chunked", coding))
+    with pytest.raises(Broken, match="no HTTP"):
+        await rest(answer)
+    assert not connection.leave()
+
+
 @pytest.mark.parametrize("length", [5, 60_000])
 async def test_a_body_of_an_interim_answer_is_nobodys(length: int) -> None:
     connection, line = connected()
