@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections import OrderedDict
 from functools import cache
+from ipaddress import ip_address
 from time import monotonic
 
 from aiohappyeyeballs import start_connection
@@ -73,21 +74,22 @@ class UpstreamPool:
 
     async def _connect(self, origin: Origin) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
+        tls, name = (_tls(), origin.host) if origin.tls else (None, None)
+
+        def made() -> UpstreamConnection:
+            return UpstreamConnection(self._forget)
+
         try:
             async with asyncio.timeout(self._connect_seconds):
-                found = await loop.getaddrinfo(
-                    origin.host, origin.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-                )
-                # An address that is silent does not keep the others from being tried (RFC 8305).
-                connected = await start_connection(
-                    found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, loop=loop
-                )
-                _, connection = await loop.create_connection(
-                    lambda: UpstreamConnection(self._forget),
-                    sock=connected,
-                    ssl=_tls() if origin.tls else None,
-                    server_hostname=origin.host if origin.tls else None,
-                )
+                if _is_address(origin.host):
+                    _, connection = await loop.create_connection(
+                        made, origin.host, origin.port, ssl=tls, server_hostname=name
+                    )
+                else:
+                    connected = await _connected(origin)
+                    _, connection = await loop.create_connection(
+                        made, sock=connected, ssl=tls, server_hostname=name
+                    )
         except (OSError, TimeoutError, UnicodeError):
             raise ConnectFailed from None
         self._all[connection] = origin
@@ -119,6 +121,31 @@ class UpstreamPool:
         if oldest is not None:
             pause = oldest + IDLE_SECONDS - now
             self._timer = asyncio.get_running_loop().call_later(pause, self._sweep)
+
+
+def _is_address(host: str) -> bool:
+    """Whether there is nothing to look up, as with a pod.
+
+    The loops do that on few threads, uvloop before it connects any socket that it is given: another
+    provider's silent name server can hold all of them for long.
+    """
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+async def _connected(origin: Origin) -> socket.socket:
+    """A socket to the first of a name's addresses that answers. Raises `OSError`, `UnicodeError`.
+
+    An address that is silent does not keep the others from being tried (RFC 8305).
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(
+        origin.host, origin.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+    )
+    return await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, loop=loop)
 
 
 @cache

@@ -112,6 +112,18 @@ async def test_a_name_of_nobody(host: str) -> None:
         await pool.take(Origin(host, 80, tls=False))
 
 
+async def test_an_address_waits_for_no_names_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent name server holds every thread that looks names up."""
+    loop = asyncio.get_running_loop()
+
+    async def never(*_: object, **__: object) -> None:
+        await loop.create_future()
+
+    async with serving() as (served, pool), asyncio.timeout(5):
+        monkeypatch.setattr(loop, "getaddrinfo", never)
+        await call(pool, Origin("127.0.0.1", served.port, tls=False))
+
+
 async def test_an_address_that_is_silent_does_not_hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as (served, pool):
         with silent("127.0.0.2", served.port):
