@@ -8,7 +8,6 @@ again only within 2 s and for 90 requests in all.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections import OrderedDict
 from functools import cache
@@ -17,6 +16,7 @@ from time import monotonic
 
 from aiohappyeyeballs import start_connection
 
+from pumas_server.router.addresses import Addresses
 from pumas_server.router.origin import Origin
 from pumas_server.router.upstream_connection import UpstreamConnection
 
@@ -34,6 +34,7 @@ class UpstreamPool:
 
     def __init__(self, connect_seconds: float) -> None:
         self._connect_seconds = connect_seconds
+        self._addresses = Addresses()
         self._all: dict[UpstreamConnection, Origin] = {}
         self._idle: dict[Origin, OrderedDict[UpstreamConnection, None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -69,6 +70,7 @@ class UpstreamPool:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._addresses.close()
         for connection in tuple(self._all):
             connection.close()
 
@@ -86,7 +88,12 @@ class UpstreamPool:
                         made, origin.host, origin.port, ssl=tls, server_hostname=name
                     )
                 else:
-                    connected = await _connected(origin)
+                    # A silent address does not keep the others from being tried (RFC 8305).
+                    connected = await start_connection(
+                        await self._addresses.find(origin),
+                        happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
+                        loop=loop,
+                    )
                     _, connection = await loop.create_connection(
                         made, sock=connected, ssl=tls, server_hostname=name
                     )
@@ -134,18 +141,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-async def _connected(origin: Origin) -> socket.socket:
-    """A socket to the first of a name's addresses that answers. Raises `OSError`, `UnicodeError`.
-
-    An address that is silent does not keep the others from being tried (RFC 8305).
-    """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(
-        origin.host, origin.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-    )
-    return await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, loop=loop)
 
 
 @cache
