@@ -32,6 +32,7 @@ from support.raw_caller import calling, post
 
 SLOW = 1000
 HUGE = 64
+LEAVING = 75
 #: Between two bytes of a slow connection.
 _DRIP_SECONDS = 1.0
 
@@ -70,8 +71,14 @@ class Flood:
 
     async def leaving(self) -> None:
         """Callers that go at random: in their request, or in the middle of a stream."""
-        await asyncio.gather(vanishing(self._port, 100), *map(self._leave, range(50)))
-        self.count += 150
+
+        async def one(index: int) -> None:
+            await asyncio.sleep(random.random())
+            while True:
+                await (self._leave(index) if index % 3 else vanishing(self._port, 2))
+                self.count += 1 if index % 3 else 2
+
+        await asyncio.gather(*map(one, range(LEAVING)))
 
     async def _leave(self, index: int) -> None:
         path, model = ((OPERATIONS, "talk"), (CHAT, "llm"))[index % 2]

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from importlib.metadata import version
 
 from fastapi import FastAPI, Request, Response
@@ -20,7 +21,7 @@ from pumas_crds.served_model import ServedModel
 from pumas_crds.vocabulary import DISTRIBUTION
 from pumas_server.router.activator import Activator
 from pumas_server.router.admission import Admission, BufferBudget
-from pumas_server.router.asgi import JSON_HEADER, Message, Receive, Scope, Send, send_whole
+from pumas_server.router.asgi import CALLER, JSON_HEADER, Message, Receive, Scope, Send, send_whole
 from pumas_server.router.background import start
 from pumas_server.router.connections import Connections
 from pumas_server.router.contract_api import PATH as OPERATIONS_PATH
@@ -127,7 +128,11 @@ class Router:
 
         async def watched(message: Message) -> None:
             nonlocal started
-            started = True
+            if not started:
+                started = True
+                if message.get("status") == HTTPStatus.BAD_REQUEST and CALLER in scope:
+                    # Immediately told, and a flood of them comes at their sender's pace.
+                    scope[CALLER].rest()
             await send(message)
 
         try:

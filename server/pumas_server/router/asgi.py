@@ -42,6 +42,9 @@ class Caller(Protocol):
     def when_gone(self, told: Callable[[], None] | None) -> None:
         """Call `told` when it leaves, now if it has left; None: nobody is to be told any more."""
 
+    def rest(self) -> None:
+        """Read nothing more from it for a moment, once it has its answer."""
+
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first value of a request header; `name` in lower case."""

@@ -33,20 +33,16 @@ from pumas_server.router.connection_refusal import (
     render_refusal,
 )
 from pumas_server.router.connections import Connections
+from pumas_server.router.header_bounds import MAX_HEADER_BYTES, MAX_TARGET_BYTES, header_size
 from pumas_server.router.refusals import Reason
-
-MAX_HEADER_BYTES = 65_536
-MAX_TARGET_BYTES = 8_192
 
 #: How long a refused caller has to read why, once it was told.
 _REFUSED_SECONDS = 1.0
 
-#: How long nothing is read after something that nobody wants: a flood of it comes at the senders'
-#: cost. In `linger_seconds` a body of the greatest length still comes to its end.
+#: How long nothing is read after something that nobody wants, a bad request too: a flood of it
+#: comes at the senders' cost. In `linger_seconds` a body of the greatest length still comes to its
+#: end.
 _UNWANTED_SECONDS = 0.01
-
-#: What separates and ends a field on the wire.
-_FIELD_BYTES = 4
 
 
 class CallerConnection(HttpToolsProtocol):
@@ -78,6 +74,7 @@ class CallerConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._beyond = False
         self._gone = False
+        self._tired = False
         self._told: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -117,6 +114,10 @@ class CallerConnection(HttpToolsProtocol):
         else:
             # A long body's last piece may have stopped the reading, which alone tells of its end.
             self.flow.resume_reading()
+
+    def rest(self) -> None:
+        """See `Caller`."""
+        self._tired = True
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of a request, of several, or of none."""
@@ -208,17 +209,14 @@ class CallerConnection(HttpToolsProtocol):
         """Its header is whole."""
         if self._phase is not ConnectionPhase.HEADER:
             return
-        if self._header_bytes + self._segment > MAX_HEADER_BYTES and self._header_too_long():
+        near = self._header_bytes + self._segment > MAX_HEADER_BYTES
+        if near and header_size(self.url, self.headers) > MAX_HEADER_BYTES:
             self._refuse(refuse_long_header(MAX_HEADER_BYTES))
             return
         self._disarm()
         super().on_headers_complete()
         cast("Scope", self.scope)[CALLER] = self
         self._phase = ConnectionPhase.BODY
-
-    def _header_too_long(self) -> bool:
-        fields = sum(len(name) + len(value) + _FIELD_BYTES for name, value in self.headers)
-        return len(self.url) + fields > MAX_HEADER_BYTES
 
     def on_body(self, body: bytes) -> None:
         """Some of its body."""
@@ -237,6 +235,9 @@ class CallerConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Its answer is whole; of its body there may be more to come, which nobody reads."""
         super().on_response_complete()
+        if self._tired:
+            self._tired = False
+            self._rest()
         if self._phase is ConnectionPhase.BODY and not self.transport.is_closing():
             self._arm(self._all.linger_seconds, self.transport.abort)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 import pytest
 
+from pumas_server.router import connection
 from pumas_server.router.app import Router
-from pumas_server.router.connection import MAX_HEADER_BYTES, MAX_TARGET_BYTES
+from pumas_server.router.header_bounds import MAX_HEADER_BYTES, MAX_TARGET_BYTES
 from pumas_server.router.refusals import Reason
 from pumas_server.router.settings import RouterSettings
 from support.eventually import eventually
@@ -437,3 +439,25 @@ async def test_whole_requests_make_no_timer(
         await caller.send(post(OPERATIONS, OPERATION))
         await caller.answer()
         assert made == []
+
+
+async def test_a_caller_of_bad_requests_is_read_from_a_little_later(
+    upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told at once; its next request is read after a pause, anybody else's without one."""
+    monkeypatch.setattr(connection, "_UNWANTED_SECONDS", 0.5)
+    async with (
+        running_router(external(upstream.url)) as running,
+        calling(running.port) as bad,
+        calling(running.port) as good,
+    ):
+        began = time.monotonic()
+        await bad.send(post(OPERATIONS, b"{"))
+        assert (await bad.answer(5)).status == 400
+        assert time.monotonic() - began < 0.4
+        await bad.send(post(OPERATIONS, OPERATION))
+        for _ in range(3):
+            await good.send(post(OPERATIONS, OPERATION))
+            assert (await good.answer(5)).status == 200
+        assert (await bad.answer(5)).status == 200
+        assert time.monotonic() - began > 0.5
