@@ -35,8 +35,11 @@ SEEN = {
     "it serves with demand", "it rests without demand",
     "call answered", "call broken", "call left", "call lost", "call load failed", "call no model",
     "call waits, then answered", "call waits, then left", "call waits, then load failed",
-    "call waits, then lost", "call waits, then timed out", "call waits, then stopped",
+    "call waits, then lost", "call waits, then timed out",
 }  # fmt: skip
+#: In one history of dozens: seen where there are hundreds of them, as in CI.
+SELDOM = {"call waits, then stopped"}
+HUNDREDS = 300
 #: What takes a minute without anybody's help: seen where there are thousands of histories.
 RARE = {"operator rests what is failed"}
 
@@ -73,5 +76,6 @@ def test_whatever_happens_nobody_waits_in_vain_is_lied_to_or_loses_a_model_in_us
     with capsys.disabled():
         told = ", ".join(f"{name} {count}" for name, count in sorted(hits.items()))
         print(f"\n{told}", file=sys.stderr)
-    expected = SEEN | (RARE if RANDOM else set()) | {f"rule: {rule.name}" for rule in RULES}
+    expected = SEEN | (RARE if RANDOM else set()) | (SELDOM if HISTORIES >= HUNDREDS else set())
+    expected |= {f"rule: {rule.name}" for rule in RULES}
     assert not (never := sorted(expected - hits.keys())), f"never seen: {never}"
