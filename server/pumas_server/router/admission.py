@@ -13,8 +13,6 @@ need not first be missed by somebody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -69,15 +67,6 @@ class Admission:
         self.in_flight -= 1
         _less(self.by_model, model_uid)
 
-    @contextmanager
-    def process_permit(self, model_uid: str, *, alone: bool) -> Iterator[None]:
-        """`take`, and `give_back` when the block ends."""
-        self.take(model_uid, alone=alone)
-        try:
-            yield
-        finally:
-            self.give_back(model_uid)
-
     def has_pod_permit(self, url: str, limit: int) -> bool:
         """Whether a call of that pod's may be taken now."""
         return self.by_pod.get(url, 0) < limit
@@ -89,15 +78,6 @@ class Admission:
     def give_back_pod(self, url: str) -> None:
         """Give back a call that was taken of that pod's."""
         _less(self.by_pod, url)
-
-    @contextmanager
-    def pod_permit(self, url: str) -> Iterator[None]:
-        """`take_pod`, and `give_back_pod` when the block ends."""
-        self.take_pod(url)
-        try:
-            yield
-        finally:
-            self.give_back_pod(url)
 
     def _sentence(self, reason: Reason, held: int) -> str:
         if reason is Reason.MODEL_SHARE:

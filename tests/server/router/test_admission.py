@@ -20,19 +20,20 @@ from pumas_server.router.admission import (
     refuse_permit,
 )
 from pumas_server.router.refusals import Reason
+from support.permits import pod_permit, process_permit
 
 
 def test_a_process_admits_so_many() -> None:
     admission = Admission(2)
     with ExitStack() as held:
-        held.enter_context(admission.process_permit("m", alone=True))
-        held.enter_context(admission.process_permit("m", alone=True))
-        with pytest.raises(ContractError) as refused, admission.process_permit("m", alone=True):
+        held.enter_context(process_permit(admission, "m", alone=True))
+        held.enter_context(process_permit(admission, "m", alone=True))
+        with pytest.raises(ContractError) as refused, process_permit(admission, "m", alone=True):
             pytest.fail("a third permit was given")
         assert refused.value.code is Code.CAPABILITY_UNAVAILABLE
         assert admission.in_flight == 2
     assert admission.in_flight == 0
-    with admission.process_permit("m", alone=True):
+    with process_permit(admission, "m", alone=True):
         assert admission.in_flight == 1
 
 
@@ -41,8 +42,8 @@ def test_a_permit_comes_back_whatever_ended_the_call() -> None:
     for error in (ValueError, KeyboardInterrupt, GeneratorExit):
         with (
             pytest.raises(error),
-            admission.process_permit("m", alone=True),
-            admission.pod_permit("u"),
+            process_permit(admission, "m", alone=True),
+            pod_permit(admission, "u"),
         ):
             raise error
         assert (admission.in_flight, admission.by_pod) == (0, {})
@@ -50,7 +51,7 @@ def test_a_permit_comes_back_whatever_ended_the_call() -> None:
 
 def test_pods_are_counted_apart() -> None:
     admission = Admission(10)
-    with admission.pod_permit("a"), admission.pod_permit("a"), admission.pod_permit("b"):
+    with pod_permit(admission, "a"), pod_permit(admission, "a"), pod_permit(admission, "b"):
         assert admission.by_pod == {"a": 2, "b": 1}
         assert not admission.has_pod_permit("a", 2)
         assert admission.has_pod_permit("a", 3)
@@ -113,7 +114,7 @@ def fill(admission: Admission, model: str, held: ExitStack, *, alone: bool = Fal
     admitted = 0
     with suppress(ContractError):
         for _ in range(admission.max_in_flight + 1):
-            held.enter_context(admission.process_permit(model, alone=alone))
+            held.enter_context(process_permit(admission, model, alone=alone))
             admitted += 1
     return admitted
 
@@ -145,7 +146,7 @@ def test_the_sentence_names_the_limit() -> None:
         fill(admission, "a", held)
         with (
             pytest.raises(ContractError, match="the model has 5 of the 10 calls"),
-            admission.process_permit("a", alone=False),
+            process_permit(admission, "a", alone=False),
         ):
             pytest.fail("more than its share")
 
@@ -193,7 +194,7 @@ class Sharing(RuleBasedStateMachine):
         self.calls: dict[str, list[AbstractContextManager[None]]] = {"hung": [], "good": []}
 
     def call(self, model: str) -> bool:
-        permit = self.admission.process_permit(model, alone=False)
+        permit = process_permit(self.admission, model, alone=False)
         try:
             permit.__enter__()
         except ContractError:

@@ -19,6 +19,7 @@ from pumas_server.router.source import Endpoint, ModelRecord
 from pumas_server.router.upstream_connection import UpstreamConnection
 from pumas_server.router.upstream_pool import UpstreamPool
 from support.eventually import eventually
+from support.permits import pod_permit
 from support.routers import RunningRouter, chat_operation, external, running_router
 from support.upstream import DONE, HELLO, Conversation, ScriptedUpstream, chat
 
@@ -101,7 +102,7 @@ async def test_the_second_endpoint_is_used_when_the_first_refuses(
 
             running.router.upstream.post = post  # type: ignore[method-assign]
             refuse_connections(running, "a")
-            with running.router.admission.pod_permit(upstream.url):
+            with pod_permit(running.router.admission, upstream.url):
                 # One more call in flight at the other makes the first the less busy.
                 assert (await running.operate(chat_operation()))[0] == 200
             assert attempts == ["a", "b"]
