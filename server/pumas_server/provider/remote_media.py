@@ -34,9 +34,8 @@ def refuse_remote_media(members: Iterable[tuple[str, object]]) -> None:
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            if not _HOLDERS.isdisjoint(value):
-                for holder in sorted(_HOLDERS.intersection(value)):
-                    _check(value[holder], holder)
+            for holder in sorted(_HOLDERS.intersection(value)):
+                _check(value[holder], holder)
             if value.get("type") == "url":
                 _check(value.get("url"), "url")
             waiting += value.values()

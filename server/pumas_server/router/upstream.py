@@ -3,7 +3,7 @@
 A connection is taken from the pool or made; then, with no byte sent, the serving identity is looked
 at once more and the session is marked admitted; then the request is written. Whatever raises before
 the marker reached nobody. There are no redirects, cookies, proxies, decompression, or deadlines
-after connecting (ADR on upstream connections).
+after connecting (ADR 20).
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ class Upstream:
         Raises `ConnectFailed` before the marker, `ContractError`: capability_unavailable before it,
         transport_lost after it; and `SessionEnded`.
         """
-        head = _head(target, path, body, headers)
+        place = _place(target)
+        head = _head(place, target.endpoint.api_key, path, body, headers)
         with session.interruptible():
-            connection = await self.pool.take(_place(target).origin)
+            connection = await self.pool.take(place.origin)
         call: Call | None = None
         try:
             if not still_serves():
@@ -101,10 +102,11 @@ class Upstream:
         """
         connection: UpstreamConnection | None = None
         try:
-            head = _head(target, path, body, {})
+            place = _place(target)
+            head = _head(place, target.endpoint.api_key, path, body, {})
             with session.interruptible():
                 async with asyncio.timeout(ASK_SECONDS):
-                    connection = await self.pool.take(_place(target).origin)
+                    connection = await self.pool.take(place.origin)
                     answer = connection.ask(head, body)
                     await answer.headed()
                     found = bytearray()
@@ -131,15 +133,13 @@ def _place(target: Target) -> Place:
         raise ConnectFailed from None
 
 
-def _head(target: Target, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """The request's line and header.
-
-    Raises `ContractError` where a value is none of a field, `ConnectFailed` for no URL.
-    """
-    place = _place(target)
+def _head(
+    place: Place, api_key: str | None, path: str, body: bytes, headers: Mapping[str, str]
+) -> bytes:
+    """The request's line and header. Raises `ContractError` where a value is none of a field."""
     fields = {"content-type": _JSON, **headers, "accept-encoding": "identity"}
-    if target.endpoint.api_key is not None:
-        fields["authorization"] = f"Bearer {target.endpoint.api_key}"
+    if api_key is not None:
+        fields["authorization"] = f"Bearer {api_key}"
     lines = []
     for name, value in fields.items():
         if _NO_VALUE.search(value):

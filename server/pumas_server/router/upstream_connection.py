@@ -27,8 +27,9 @@ MAX_FRAMING_BYTES = 65_536
 #: Longer bodies are written in pieces, so that one caller's megabytes do not hold up the loop.
 _WRITE_WHOLE_BYTES = 65_536
 
-_INTERIM = range(102, 200)
-_CONTINUE, _SWITCHED = 100, 101
+_SWITCHED = 101
+#: Headers that say that an answer will come.
+_INTERIM = frozenset(range(100, 200)) - {_SWITCHED}
 #: Answers that have no body, whatever their header says.
 _BODILESS = frozenset({_SWITCHED, 204, 304})
 
@@ -197,7 +198,7 @@ class UpstreamConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         fields, self._fields = self._fields, []
         answer = self._answer
-        if answer is None or answer.complete or status in _INTERIM or status == _CONTINUE:
+        if answer is None or answer.complete or status in _INTERIM:
             return
         if any(n == b"transfer-encoding" and v.strip().lower() != b"chunked" for n, v in fields):
             raise ValueError("a coding of the body that nobody undoes")
