@@ -378,14 +378,7 @@ def test_open_calls_do_not_starve_what_watches_the_pod(serving: Serving) -> None
         for _ in range(20):
             callers.enter_context(post_and_wait(serving, "/v1/completions", body))
 
-        def admitted() -> bool:
-            told = serving.client.get(f"{serving.url}/metrics").text
-            lines = [line for line in told.splitlines() if 'model="endless"' in line]
-            return any(
-                line.startswith("pumas_pod_in_flight{") and line.endswith(" 20.0") for line in lines
-            )
-
-        until(admitted, "20 calls in flight")
+        serving.until_in_flight("endless", 20)
         for _ in range(5):
             for ask in (
                 lambda: direct.get("/health", timeout=2),

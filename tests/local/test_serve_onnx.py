@@ -306,6 +306,9 @@ def test_engine_killed_in_the_middle_of_an_image(serving: Serving) -> None:
             lambda: any(slot["is_processing"] for slot in client.get("/slots").json()),
             "an image in the making",
         )
+        # It gets no further, however long the other calls take on their way to it.
+        engine.suspend()
+        serving.until_in_flight("img", len(callers))
     engine.kill()
     for caller in callers:
         caller.join()

@@ -107,6 +107,19 @@ class Serving:
         }
         return self.client.post(f"{self.url}/v1/model-operations", json=body | members)
 
+    def until_in_flight(self, alias: str, count: int) -> None:
+        """Wait until the router has so many calls of one model with its pod."""
+
+        def look() -> bool:
+            told = self.client.get(f"{self.url}/metrics").text
+            lines = [line for line in told.splitlines() if f'model="{alias}"' in line]
+            return any(
+                line.startswith("pumas_pod_in_flight{") and line.endswith(f" {count}.0")
+                for line in lines
+            )
+
+        until(look, f"{count} calls of {alias} in flight")
+
     def engine(self, alias: str) -> psutil.Process:
         """The engine process of a model."""
 
