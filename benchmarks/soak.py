@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psutil
 from load.mix import Account
 from load.processes import end_with_children
@@ -35,7 +36,9 @@ CHAT, OPERATIONS = "/v1/chat/completions", "/v1/model-operations"
 FLOODS = {
     "slow headers": 1000,
     "slow bodies": 1000,
-    "32 MiB bodies": 64,
+    "32 MiB of blanks": 64,
+    "32 MiB of values": 64,
+    "32 MiB of text": 64,
     "malformed JSON": 10_000,
     "opened and dropped": 10_000,
     "vanishing callers": 300,
@@ -65,6 +68,7 @@ class Lengths:
     rate: float
     flood_seconds: float
     rounds: int
+    floods: tuple[str, ...]
 
 
 def tell(sentence: str) -> None:
@@ -94,6 +98,8 @@ class Soak:
 
     def warm_up(self) -> None:
         """Have every kind of call made once, then see what is open at rest."""
+        # The first long body starts the process that reads them.
+        httpx.post(f"{ROUTER}{OPERATIONS}", content=bytes(2_097_152), trust_env=False)
         finished(generator("mixed_calls.py", ROUTER, 0, GOOD_RATE, WARM_UP_CALLS / GOOD_RATE))
         self._router.settle()
         tell(f"at rest the router has {self._router.descriptors} descriptors open")
@@ -168,13 +174,14 @@ class Soak:
 
     def floods(self) -> list[Row]:
         """Bad input, beside callers that call well; before and after each the same without it."""
-        quiet: list[list[float]] = [[] for _ in FLOODS]
-        flooded: list[list[float]] = [[] for _ in FLOODS]
-        amounts, failed = [0.0] * len(FLOODS), [0.0] * len(FLOODS)
-        left: list[list[Row]] = [[] for _ in FLOODS]
+        names = self._lengths.floods
+        quiet: list[list[float]] = [[] for _ in names]
+        flooded: list[list[float]] = [[] for _ in names]
+        amounts, failed = [0.0] * len(names), [0.0] * len(names)
+        left: list[list[Row]] = [[] for _ in names]
         for number in range(self._lengths.rounds):
             before = self._good()
-            for index, name in enumerate(FLOODS):
+            for index, name in enumerate(names):
                 with ended(generator("flood.py", name, ROUTER_PORT, idle=True)) as flood:
                     assert flood.stdout is not None
                     flood.stdout.readline()
@@ -193,7 +200,7 @@ class Soak:
                 )
                 before = after
         rows = [Row(f"beside floods, {GOOD_RATE} good calls/s:", "", "", True)]
-        for index, name in enumerate(FLOODS):
+        for index, name in enumerate(names):
             with_it, without = statistics.median(flooded[index]), statistics.median(quiet[index])
             figure = f"{with_it:.1f} : {without:.1f} ms = {with_it / without:.1f}"
             enough = amounts[index] >= FLOODS[name]
@@ -272,6 +279,9 @@ def main() -> int:
     arguments.add_argument(
         "--only", choices=("streams", "mix", "floods"), action="append", help="part; all without"
     )
+    arguments.add_argument(
+        "--flood", choices=tuple(FLOODS), action="append", help="one of them; all without"
+    )
     asked = arguments.parse_args()
     end_with_children()
     if psutil.cpu_count() == 1:
@@ -279,7 +289,7 @@ def main() -> int:
         return 1
     lengths = Lengths(
         *(asked.streams, asked.stream_minutes, asked.minutes, asked.rate),
-        *(asked.flood_seconds, asked.rounds),
+        *(asked.flood_seconds, asked.rounds, tuple(asked.flood or FLOODS)),
     )
     have_descriptors(lengths.streams)
     parts = {"streams": Soak.streams, "mix": Soak.mix, "floods": Soak.floods}

@@ -54,10 +54,17 @@ class Flood:
         """Requests whose body comes byte by byte."""
         await self._drip(lambda index: post((OPERATIONS, CHAT)[index % 2], b"{", announced=100_000))
 
-    async def huge(self) -> None:
-        """Bodies of 32 MiB, all at once."""
-        await huge_bodies(self._port, HUGE)
-        self.count += HUGE
+    async def blanks(self) -> None:
+        """Bodies of 32 MiB, all at once, of nothing but white space."""
+        await self._huge(b"", b" ")
+
+    async def values(self) -> None:
+        """Bodies of 32 MiB, all at once, of as many values as there is room for."""
+        await self._huge(b'{"a":[', b"[],")
+
+    async def texts(self) -> None:
+        """Bodies of 32 MiB, all at once, of one string."""
+        await self._huge(b'{"a":"', "é".encode())
 
     async def malformed(self) -> None:
         """Bodies that cannot be read, on ten connections."""
@@ -79,6 +86,10 @@ class Flood:
                 self.count += 1 if index % 3 else 2
 
         await asyncio.gather(*map(one, range(LEAVING)))
+
+    async def _huge(self, begin: bytes, unit: bytes) -> None:
+        await huge_bodies(self._port, HUGE, begin, unit)
+        self.count += HUGE
 
     async def _leave(self, index: int) -> None:
         path, model = ((OPERATIONS, "talk"), (CHAT, "llm"))[index % 2]
@@ -107,7 +118,9 @@ class Flood:
 FLOODS: dict[str, Callable[[Flood], Awaitable[None]]] = {
     "slow headers": Flood.headers,
     "slow bodies": Flood.bodies,
-    "32 MiB bodies": Flood.huge,
+    "32 MiB of blanks": Flood.blanks,
+    "32 MiB of values": Flood.values,
+    "32 MiB of text": Flood.texts,
     "malformed JSON": Flood.malformed,
     "opened and dropped": Flood.dropped,
     "vanishing callers": Flood.leaving,

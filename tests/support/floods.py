@@ -44,19 +44,21 @@ async def slow_bodies(port: int, count: int) -> Counter[int]:
     return Counter(await asyncio.gather(*map(one, range(count))))
 
 
-async def huge_bodies(port: int, count: int) -> Counter[int]:
+async def huge_bodies(
+    port: int, count: int, begin: bytes = b"", unit: bytes = b" "
+) -> Counter[int]:
     """Bodies of 32 MiB, all at once, that are no JSON at their very end."""
-    piece = b" " * 1_048_576
+    piece = unit * (1_048_576 // len(unit))
 
     async def one() -> int:
         async with calling(port) as caller:
-            await caller.send(post(OPERATIONS, b"", announced=_BODY_BYTES))
+            await caller.send(post(OPERATIONS, begin, announced=_BODY_BYTES))
             reading = asyncio.create_task(caller.answer(60))
+            left = _BODY_BYTES - len(begin)
             try:
-                for _ in range(_BODY_BYTES // len(piece)):
-                    await caller.send(piece)
-                    if reading.done():
-                        break
+                while left > 0 and not reading.done():
+                    await caller.send(piece[:left])
+                    left -= len(piece)
             except ConnectionError:
                 # Cut while it went on sending: it had its answer.
                 assert reading.done()

@@ -15,6 +15,9 @@ FAILED_RECORD_RESERVE = 1024
 #: Nesting of a request body.
 MAX_DEPTH = 128
 
+#: JSON values in a request body: itself, and every member and item of every object and list.
+MAX_VALUES = 131_072
+
 MAX_MODEL_BYTES = 256
 U32_MAX = 4_294_967_295
 

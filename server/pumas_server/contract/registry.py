@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pumas_server.contract import request
+from pumas_server.contract.bounds import MAX_VALUES
 from pumas_server.contract.errors import Code, ContractError, invalid
+from pumas_server.contract.json_weight import check_values
 from pumas_server.contract.request import Operation
 from pumas_server.contract.strict_json import Unreadable, read_document
 
@@ -21,7 +23,11 @@ SUPPORTED_CONTRACT_VERSIONS: tuple[int, ...] = tuple(VERSIONS)
 
 
 def parse_operation(raw: bytes) -> Operation:
-    """The operation in a request body. Raises `ContractError` carrying the rescued id."""
+    """The operation in a request body. Raises `ContractError` carrying the rescued id, if the body
+
+    was read: one of more than `MAX_VALUES` values is not.
+    """
+    check_values(raw, MAX_VALUES)
     try:
         document = read_document(raw)
     except Unreadable as error:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pumas_server.contract.bounds import (
     CONTRACT_VERSION,
     FAILED_RECORD_RESERVE,
+    MAX_RESPONSE_BYTES,
     MAX_STREAM_EVENT_BYTES,
 )
 from pumas_server.contract.errors import Code, ContractError, Outcome, error_member
@@ -104,8 +105,8 @@ Result = TextResult | EmbeddingsResult | ImageResult | RelevanceResult | Decisio
 
 
 def result_body(request_id: str, result: Result) -> bytes:
-    """The JSON body of a finite success."""
-    return json.dumps(
+    """The JSON body of a finite success. Raises `ContractError` (response_limit) over the bound."""
+    body = json.dumps(
         {
             "contract_version": CONTRACT_VERSION,
             "request_id": request_id,
@@ -113,6 +114,12 @@ def result_body(request_id: str, result: Result) -> bytes:
         },
         ensure_ascii=False,
     ).encode()
+    if len(body) > MAX_RESPONSE_BYTES:
+        raise ContractError(
+            Code.RESPONSE_LIMIT,
+            f"the answer has {len(body)} bytes; at most {MAX_RESPONSE_BYTES} are allowed",
+        )
+    return body
 
 
 def started_record(request_id: str, capability: Capability, model: str, profile: str) -> bytes:

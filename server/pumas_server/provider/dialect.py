@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from pumas_server.contract.inputs import (
@@ -60,8 +61,9 @@ class JsonCall:
     path: str
     body: bytes
     project: Callable[[bytes], Result]
+    """A function of a module, with what it needs beside: it may be called in another process."""
     at_length: bool = False
-    """Whether projecting takes so long that it is a thread's work."""
+    """Whether projecting takes long, however short the answer is."""
 
 
 Call = TextCall | JsonCall
@@ -155,7 +157,7 @@ def _vectors(operation: Operation, model: str, inputs: object, count: int) -> Js
         EMBEDDING_PATH,
         # `dimensions` is not sent: most engines ignore it, and the others would cut for us.
         encode({"model": model, "input": inputs, "encoding_format": "float"}),
-        lambda raw: project_embeddings(raw, count, dimensions),
+        partial(project_embeddings, count=count, dimensions=dimensions),
     )
 
 
@@ -168,7 +170,7 @@ def _image_generation(operation: Operation, model: str, _: Content) -> JsonCall:
     if options.seed is not None:
         members["seed"] = options.seed
     return JsonCall(
-        IMAGE_PATH, encode(members), lambda raw: project_image(raw, options), at_length=True
+        IMAGE_PATH, encode(members), partial(project_image, options=options), at_length=True
     )
 
 
@@ -181,7 +183,7 @@ def _rerank(operation: Operation, model: str, _: Content) -> JsonCall:
     return JsonCall(
         RERANK_PATH,
         encode({"model": model, "query": wanted.query, "documents": wanted.documents}),
-        lambda raw: project_relevance(raw, len(wanted.documents), top_n),
+        partial(project_relevance, count=len(wanted.documents), top_n=top_n),
     )
 
 
@@ -200,7 +202,7 @@ def _decision(operation: Operation, model: str, content: Content) -> JsonCall:
         # The engine tells sound from sight by the bytes and takes both here.
         members["images"] = media
     return JsonCall(
-        DECISION_PATH, encode(members), lambda raw: project_decisions(raw, wanted.questions)
+        DECISION_PATH, encode(members), partial(project_decisions, questions=wanted.questions)
     )
 
 

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from json.decoder import JSONDecoder, scanstring  # type: ignore[attr-defined]
 
 from pumas_server.contract.errors import invalid
+from pumas_server.contract.json_weight import check_values
+from pumas_server.provider.address import Address
+
+#: Values of a forwarded body: a text of a million tokens may be written as their numbers.
+MAX_VALUES = 1_048_576
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = JSONDecoder()
@@ -19,23 +24,19 @@ _DECODER = JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A request body with the place of its `model`."""
+    """What was read in a request body."""
 
-    model: str
-    stream: bool
+    address: Address
     members: tuple[tuple[str, object], ...]
     """Name and value of each member of the body, for whoever has to look at more of it."""
-    _text: str
-    _span: tuple[int, int]
-
-    def with_model(self, model: str) -> bytes:
-        """The body with another `model`; every other byte as it was."""
-        start, end = self._span
-        return (self._text[:start] + json.dumps(model) + self._text[end:]).encode()
 
 
 def read_envelope(raw: bytes) -> Envelope:
-    """Scan a request body. Raises `ContractError` (invalid_request) naming what is wrong."""
+    """Scan a request body. Raises `ContractError` naming what is wrong: request_limit for more
+
+    than `MAX_VALUES` values, invalid_request for anything else.
+    """
+    check_values(raw, MAX_VALUES)
     try:
         text = raw.decode("utf-8")
         members = _members(text)
@@ -57,7 +58,15 @@ def read_envelope(raw: bytes) -> Envelope:
         raise invalid("`model` needs to be a nonempty string")
     streams = [value for name, value, _ in members if name == "stream"]
     told = tuple((name, value) for name, value, _ in members)
-    return Envelope(model, bool(streams) and streams[-1] is True, told, text, span)
+    start, end = _in_bytes(text, *span)
+    return Envelope(Address(model, bool(streams) and streams[-1] is True, start, end), told)
+
+
+def _in_bytes(text: str, start: int, end: int) -> tuple[int, int]:
+    if text.isascii():
+        return start, end
+    begin = len(text[:start].encode())
+    return begin, begin + len(text[start:end].encode())
 
 
 def _members(text: str) -> list[tuple[str, object, tuple[int, int]]]:

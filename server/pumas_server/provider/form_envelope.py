@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pumas_server.contract.errors import invalid
+from pumas_server.provider.address import Address
 
 #: `boundary` of a Content-Type, quoted or not, of at most 70 characters (RFC 2046, 5.1.1).
 _BOUNDARY = re.compile(
@@ -23,22 +23,7 @@ _HEADER_BYTES = 8192
 _FIELD_BYTES = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FormEnvelope:
-    """A form with the place of its `model`."""
-
-    model: str
-    stream: bool
-    _raw: bytes
-    _span: tuple[int, int]
-
-    def with_model(self, model: str) -> bytes:
-        """The form with another `model`; every other byte as it was."""
-        start, end = self._span
-        return self._raw[:start] + model.encode() + self._raw[end:]
-
-
-def read_form(raw: bytes, content_type: str) -> FormEnvelope:
+def read_form(raw: bytes, content_type: str) -> Address:
     """Scan a form. Raises `ContractError` (invalid_request) naming what is wrong."""
     boundary = _BOUNDARY.search(content_type)
     if boundary is None:
@@ -57,7 +42,7 @@ def read_form(raw: bytes, content_type: str) -> FormEnvelope:
     if not model or end - start > _FIELD_BYTES:
         raise invalid("`model` needs to be a nonempty string")
     streams = [raw[start:end] for name, start, end in fields if name == b"stream"]
-    return FormEnvelope(model, bool(streams) and streams[-1] == b"true", raw, (start, end))
+    return Address(model, bool(streams) and streams[-1] == b"true", start, end, in_json=False)
 
 
 def _fields(raw: bytes, boundary: bytes) -> Iterator[tuple[bytes, int, int]]:

@@ -39,6 +39,7 @@ from pumas_server.router.lmsp.problems import ProblemError
 from pumas_server.router.lmsp.rendering import render_first
 from pumas_server.router.lmsp.request_records import RequestRecords
 from pumas_server.router.loading import Loading
+from pumas_server.router.long_bodies import LongBodies
 from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import CONTENT_TYPE as METRICS_TYPE
 from pumas_server.router.metrics import Levels, Metrics
@@ -93,6 +94,7 @@ class Router:
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
         self.media = MediaChecks(settings.image_permits, self.refusals)
+        self.bodies = LongBodies(self.refusals)
         levels = Levels(
             *(self.admission, self.budget, self.sessions, self.workers, self.media),
             *(self.connections, self.refusals),
@@ -109,7 +111,7 @@ class Router:
         reach = Reach(exchanges, self.activator, self.workers)
         shared = (
             *(self.workers, reach, self.sessions, self.budget, self.metrics),
-            self.activator,
+            *(self.activator, self.bodies),
         )
         self._hot = {
             OPERATIONS_PATH: ContractApi(*shared, self.media, Preflight(self.upstream))
@@ -160,6 +162,7 @@ class Router:
                     await asyncio.gather(rendering, return_exceptions=True)
         finally:
             self.media.close()
+            self.bodies.close()
             self.upstream.close()
 
     def _find(self, model_uid: str) -> ServedModel | None:

@@ -14,10 +14,8 @@ from pumas_server.capabilities import resolve
 from pumas_server.contract.bounds import FAILED_RECORD_RESERVE, MAX_RESPONSE_BYTES
 from pumas_server.contract.descriptors import Descriptor
 from pumas_server.contract.errors import Code, ContractError, Outcome, error_body
-from pumas_server.contract.registry import parse_operation
 from pumas_server.contract.request import Operation
 from pumas_server.contract.results import (
-    Result,
     TextResult,
     completed_record,
     delta_record,
@@ -43,8 +41,10 @@ from pumas_server.router.asgi import (
     send_start,
     send_whole,
 )
-from pumas_server.router.at_length import LONG_BYTES, at_length
+from pumas_server.router.at_length import at_length
+from pumas_server.router.body_reading import Projected, Typed
 from pumas_server.router.catalog_row import Row
+from pumas_server.router.long_bodies import LongBodies
 from pumas_server.router.media_checks import MediaChecks
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.operation_log import OperationRecord
@@ -77,11 +77,13 @@ class ContractApi:
         budget: BufferBudget,
         metrics: Metrics,
         activator: Activator,
+        bodies: LongBodies,
         media: MediaChecks,
         preflight: Preflight,
     ) -> None:
         self._preflight = preflight
         self._activator = activator
+        self._bodies = bodies
         self._media = media
         self._workers = workers
         self._reach = reach
@@ -117,7 +119,7 @@ class ContractApi:
         record: OperationRecord,
         send: Send,
     ) -> None:
-        operation = await at_length(session, len(body), lambda: parse_operation(body))
+        operation = await self._bodies.read(session, Typed(), body)
         record.request_id, record.model = operation.request_id, operation.model
         clips = await self._media.check(session, operation)
         row = self._workers.catalog.select(operation.model, operation.profile)
@@ -146,13 +148,16 @@ class ContractApi:
                         )
                         await _relay(operation.request_id, started, stream, record, send)
                         return
-                    result: Result = await _aggregate(stream, lease)
+                    result = await _aggregate(stream, lease)
+                    answer = result_body(operation.request_id, result)
                 case JsonCall():
                     whole = await read_whole(session, provider, lease)
-                    result = await _project(call, whole, session)
+                    asked = Projected(operation.request_id, call.project)
+                    answer = await self._bodies.read(
+                        session, asked, whole, at_length=call.at_length
+                    )
                 case _ as never:
                     assert_never(never)
-        answer = _finite(operation.request_id, result)
         record.response_bytes, record.status = len(answer), 200
         await send_whole(send, 200, answer, [JSON_HEADER])
         record.succeeded()
@@ -206,11 +211,6 @@ def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
         raise ContractError(error.code, f"{error.message}; {why}", lasting=lasting) from None
 
 
-async def _project(call: JsonCall, raw: bytes, session: Session) -> Result:
-    size = LONG_BYTES if call.at_length else 0
-    return await at_length(session, size, lambda: call.project(raw))
-
-
 async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:
     """The text that a provider's stream amounts to."""
     texts: list[str] = []
@@ -219,17 +219,6 @@ async def _aggregate(stream: TextStream, lease: BufferLease) -> TextResult:
             raise lease.refusal(Code.RESPONSE_LIMIT)
         texts += pieces
     return TextResult("".join(texts), stream.reason())
-
-
-def _finite(request_id: str, result: Result) -> bytes:
-    """The body of a finite answer. Raises `ContractError` (response_limit) over the bound."""
-    answer = result_body(request_id, result)
-    if len(answer) > MAX_RESPONSE_BYTES:
-        raise ContractError(
-            Code.RESPONSE_LIMIT,
-            f"the answer has {len(answer)} bytes; at most {MAX_RESPONSE_BYTES} are allowed",
-        )
-    return answer
 
 
 async def _relay(

@@ -8,44 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
 
 from pumas_server.contract.words import Capability
+from pumas_server.provider.address import Address
 from pumas_server.provider.envelope import read_envelope
 from pumas_server.provider.form_envelope import read_form
 from pumas_server.provider.remote_media import refuse_remote_media, refuse_trailing_audio
 
-
-class Forwardable(Protocol):
-    """A body that was looked at and goes on as it is."""
-
-    @property
-    def model(self) -> str:
-        """Whom it is for."""
-
-    @property
-    def stream(self) -> bool:
-        """Whether it asks for an event stream."""
-
-    def with_model(self, model: str) -> bytes:
-        """The body with another `model`; every other byte as it was."""
-
-
 #: A body and its Content-Type in; raises `ContractError` for what may not be forwarded.
-Reader = Callable[[bytes, str], Forwardable]
+Reader = Callable[[bytes, str], Address]
 
 
-def _read_json(raw: bytes, _: str) -> Forwardable:
+def _read_json(raw: bytes, _: str) -> Address:
     envelope = read_envelope(raw)
     refuse_remote_media(envelope.members)
-    return envelope
+    return envelope.address
 
 
-def _read_embedding(raw: bytes, _: str) -> Forwardable:
+def _read_embedding(raw: bytes, _: str) -> Address:
     envelope = read_envelope(raw)
     refuse_remote_media(envelope.members)
     refuse_trailing_audio(envelope.members)
-    return envelope
+    return envelope.address
 
 
 @dataclass(frozen=True, slots=True)

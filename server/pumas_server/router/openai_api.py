@@ -32,9 +32,10 @@ from pumas_server.router.asgi import (
     send_start,
     send_whole,
 )
-from pumas_server.router.at_length import at_length
+from pumas_server.router.body_reading import Forwarded
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.forwarded_routes import ROUTES
+from pumas_server.router.long_bodies import LongBodies
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_refusals import (
     RouteError,
@@ -82,8 +83,10 @@ class OpenAiApi:
         budget: BufferBudget,
         metrics: Metrics,
         activator: Activator,
+        bodies: LongBodies,
     ) -> None:
         self._activator = activator
+        self._bodies = bodies
         self._path = path
         self._route = ROUTES[path]
         self._workers = workers
@@ -133,13 +136,14 @@ class OpenAiApi:
     ) -> None:
         told = fields(scope)
         content_type = told.get(b"content-type", b"").decode("latin-1")
-        envelope = await at_length(session, len(body), lambda: self._route.read(body, content_type))
-        record.model = envelope.model
-        row = self._workers.catalog.select_openai(envelope.model)
+        asked = Forwarded(self._path, content_type)
+        address = await self._bodies.read(session, asked, body)
+        record.model = address.model
+        row = self._workers.catalog.select_openai(address.model)
         record.profile = row.profile
         row = await self._awake(session, row)
         require(row, self._route.capability, self._path, self._route.requires)
-        sent = envelope.with_model(row.upstream_model) if row.external else body
+        sent = address.rewrite(body, row.upstream_model) if row.external else body
         headers = _request_headers(told)
         with await self._reach.open(session, row, self._path, sent, headers) as response:
             record.status = response.status
@@ -152,7 +156,7 @@ class OpenAiApi:
             if not success:
                 record.code = Code.PROVIDER_FAILURE
             streamed = response.content_type == "text/event-stream"
-            if envelope.stream and success and not streamed:
+            if address.stream and success and not streamed:
                 raise ContractError(
                     Code.PROVIDER_FAILURE, "the provider answered a stream with something else"
                 )

@@ -24,6 +24,8 @@ class Reason(StrEnum):
     POD_IN_FLIGHT = "pod_in_flight"
     """Every pod of the model has as many calls as it may have."""
     MEDIA_CHECKS = "media_checks"
+    BODY_READER = "body_reader"
+    """The process that reads long bodies ended."""
     HELD = "held"
     """As many calls wait for models to load as may."""
 

@@ -37,10 +37,11 @@ def refused(body: bytes) -> str:
     ],
 )  # fmt: skip
 def test_only_the_span_of_the_model_changes(before: bytes, value: bytes, after: bytes) -> None:
-    envelope = read_envelope(before + value + after)
-    assert envelope.model == "a"
-    assert envelope.with_model("org/b") == before + b'"org/b"' + after
-    assert envelope.with_model('"é\\') == before + b'"\\"\\u00e9\\\\"' + after
+    raw = before + value + after
+    address = read_envelope(raw).address
+    assert address.model == "a"
+    assert address.rewrite(raw, "org/b") == before + b'"org/b"' + after
+    assert address.rewrite(raw, '"é\\') == before + b'"\\"\\u00e9\\\\"' + after
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_only_the_span_of_the_model_changes(before: bytes, value: bytes, after: 
     ],
 )
 def test_whether_a_stream_is_asked_for(members: bytes, stream: bool) -> None:
-    assert read_envelope(b'{"model":"a"' + members + b"}").stream is stream
+    assert read_envelope(b'{"model":"a"' + members + b"}").address.stream is stream
 
 
 @pytest.mark.parametrize(
@@ -138,9 +139,10 @@ def test_every_byte_outside_the_span_stays(
     tail = "".join(f",{member}" for member in written[place:])
     before = f"{blank()}{{{head}{blank()}{json.dumps('model')}{blank()}:{blank()}"
     after = f"{blank()}{tail}}}{blank()}"
-    envelope = read_envelope(f"{before}{dump(model)}{after}".encode())
-    assert envelope.model == model
-    assert envelope.with_model(other) == f"{before}{json.dumps(other)}{after}".encode()
+    raw = f"{before}{dump(model)}{after}".encode()
+    address = read_envelope(raw).address
+    assert address.model == model
+    assert address.rewrite(raw, other) == f"{before}{json.dumps(other)}{after}".encode()
 
 
 @settings(deadline=None, max_examples=40)
@@ -148,8 +150,8 @@ def test_every_byte_outside_the_span_stays(
 def test_any_body_is_read_or_refused_as_json_would_be(body: bytes | str) -> None:
     raw = body if isinstance(body, bytes) else body.encode()
     try:
-        envelope = read_envelope(raw)
+        address = read_envelope(raw).address
     except ContractError as error:
         assert error.code is Code.INVALID_REQUEST
     else:
-        assert json.loads(raw)["model"] == envelope.model
+        assert json.loads(raw)["model"] == address.model

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumas_server.contract.errors import Code, ContractError
-from pumas_server.provider.form_envelope import FormEnvelope, read_form
+from pumas_server.provider.address import Address
+from pumas_server.provider.form_envelope import read_form
 
 URL = "http://x/v1/audio/transcriptions"
 _values = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -87,9 +88,9 @@ def test_whoever_encoded_it_it_is_read_and_only_the_models_bytes_are_replaced(
         raw, kind = encode(fields, file)
         found = read_form(raw, kind)
         assert (found.model, found.stream) == (model, stream == "true")
-        assert found.with_model(model) == raw
+        assert found.rewrite(raw, model) == raw
         renamed = [(n, other if n == "model" else value) for n, value in fields]
-        assert found.with_model(other) == encode(renamed, file)[0]
+        assert found.rewrite(raw, other) == encode(renamed, file)[0]
 
 
 class fixed_boundary:
@@ -123,7 +124,7 @@ END = b"--x--\r\n"
 KIND = "multipart/form-data; boundary=x"
 
 
-def read(raw: bytes, kind: str = KIND) -> FormEnvelope:
+def read(raw: bytes, kind: str = KIND) -> Address:
     return read_form(raw, kind)
 
 
@@ -238,4 +239,4 @@ def test_nonsense_is_read_or_refused_and_never_anything_else(
     except ContractError as error:
         assert error.code is Code.INVALID_REQUEST
     else:
-        assert found.with_model(found.model) == raw
+        assert found.rewrite(raw, found.model) == raw

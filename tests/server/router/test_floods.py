@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from pumas_server.router.connection import CallerConnection
+from pumas_server.router.long_bodies import LONG_WEIGHT
 from pumas_server.router.refusals import Reason
 from pumas_server.router.sessions import Session
 from support.eventually import eventually
@@ -86,6 +87,9 @@ async def rests(running: RunningRouter, descriptors: int) -> None:
 async def test_whoever_calls_well_is_served_and_nothing_is_left(
     router: RunningRouter, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # The first long body starts the process that reads them.
+    status, _, _ = await router.post(OPERATIONS, b" " * LONG_WEIGHT)
+    assert status == 400
     await router.client.close()
     await rests(router, psutil.Process().num_fds())
     descriptors = psutil.Process().num_fds()
@@ -100,12 +104,13 @@ async def test_whoever_calls_well_is_served_and_nothing_is_left(
             no_http(router.port, 200),
             opened_and_dropped(router.port, 1500),
             vanishing(router.port, 200),
-            huge_bodies(router.port, 12),
+            huge_bodies(router.port, 8),
+            huge_bodies(router.port, 4, b'{"a":[', b"[],"),
         )
         return list(await asyncio.gather(*floods))
 
     try:
-        headers, bodies, malformed, garbage, _, _, huge = await flood()
+        headers, bodies, malformed, garbage, _, _, huge, values = await flood()
     finally:
         over.set()
     served = await asyncio.gather(*good)
@@ -114,13 +119,14 @@ async def test_whoever_calls_well_is_served_and_nothing_is_left(
     assert malformed == {400: 400}
     assert garbage == {400: 200}
     assert set(huge) <= {400, 503}
+    assert set(values) <= {413, 503}
     # The last one of them has all the room there is.
-    assert huge[400] >= 1
+    assert huge[400] + values[413] >= 1
     assert min(served) > 10
     refused = router.router.refusals.counts
     assert refused[Reason.HEADER_TIMEOUT] == 100
     assert refused[Reason.BODY_TIMEOUT] >= 60
-    assert refused[Reason.BUFFER] == huge[503]
+    assert refused[Reason.BUFFER] == huge[503] + values[503]
     assert refused[Reason.MAX_IN_FLIGHT] == refused[Reason.CONNECTIONS] == 0
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
     await rests(router, descriptors)
