@@ -1,7 +1,7 @@
 """Work that grows with a body: on a thread once the body is long, so that other calls go on.
 
-There are two such threads. Reading JSON holds the interpreter, so more of them would not read more;
-they would leave less of it to the loop. Long bodies wait for each other, and nobody waits for them.
+For what lets the interpreter go, as the joining of bytes does; reading does not (`long_bodies`).
+There are two such threads. Long bodies wait for each other, and nobody waits for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONG_BYTES = 1_048_576
 
 Done = TypeVar("Done")
 
-_THREADS = ThreadPoolExecutor(2, "long-bodies", initializer=step_back)
+_THREADS = ThreadPoolExecutor(2, "at-length", initializer=step_back)
 
 
 async def at_length(session: Session, size: int, work: Callable[[], Done]) -> Done:

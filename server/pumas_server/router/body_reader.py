@@ -33,6 +33,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.write(ANSWER.pack(len(answer)))
         answers.write(answer)
         answers.flush()
+        # Nothing of it stays while there is nothing to read.
+        del answer
 
 
 def main() -> int:
