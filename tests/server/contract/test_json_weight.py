@@ -60,6 +60,7 @@ def test_counting_takes_time_in_proportion(unit: bytes) -> None:
         (b"a" * 1000, False),
         (b"[" + b"1," * 2, True),
         (b"[" + b"1," * 4, False),
+        (b"[" * 3, True),
         (b"[" * 4, False),
         (b"{" * 4, False),
     ],
