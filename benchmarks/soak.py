@@ -25,7 +25,7 @@ import httpx
 import psutil
 from load.mix import Account
 from load.processes import end_with_children
-from load.scripts import ended, finished, generator
+from load.scripts import ended, finished, generator, printed
 from load.soaked import ROUTER, ROUTER_PORT, provider_counts, running
 from load.trend import growth
 from load.watched_router import Sample, WatchedRouter
@@ -100,7 +100,7 @@ class Soak:
         """Have every kind of call made once, then see what is open at rest."""
         # The first long body starts the process that reads them.
         httpx.post(f"{ROUTER}{OPERATIONS}", content=bytes(2_097_152), trust_env=False)
-        finished(generator("mixed_calls.py", ROUTER, 0, GOOD_RATE, WARM_UP_CALLS / GOOD_RATE))
+        printed("mixed_calls.py", ROUTER, 0, GOOD_RATE, WARM_UP_CALLS / GOOD_RATE)
         self._router.settle()
         tell(f"at rest the router has {self._router.descriptors} descriptors open")
 
@@ -230,9 +230,7 @@ class Soak:
         file.write_text(
             json.dumps({"model": "llm", "messages": [{"role": "user", "content": "hi"}]})
         )
-        return finished(
-            generator("steady.py", ROUTER, CHAT, file, GOOD_RATE, self._lengths.flood_seconds)
-        )
+        return printed("steady.py", ROUTER, CHAT, file, GOOD_RATE, self._lengths.flood_seconds)
 
     def _watch(
         self, what: str, processes: Sequence[subprocess.Popen[str]]

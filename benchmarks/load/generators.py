@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 from load import wrk
-from load.processes import GENERATOR_CORE, HERE, Way, pinned, processor_seconds
+from load.processes import GENERATOR_CORE, Way, pinned, processor_seconds
 from load.runs import Load, Run
+from load.scripts import printed
 
 #: A way is quiet when it uses less than this share of a core for as long as that.
 _QUIET, _QUIET_SECONDS = 0.1, 0.2
 _PATIENCE_SECONDS = 60
+
+T = TypeVar("T")
 
 
 class Generators:
@@ -32,11 +34,18 @@ class Generators:
         script = self._folder / "post.lua"
         script.write_text(wrk.build_script(body))
         command = wrk.build_command(way.url + path, script, connections, seconds)
-        began = time.monotonic()
-        printed, used, others = self._watched(way, command)
-        took = time.monotonic() - began
+        began, own = time.monotonic(), _children_seconds()
+        done, others = self._watched(
+            way,
+            lambda: subprocess.run(
+                pinned(GENERATOR_CORE, command), capture_output=True, text=True, check=False
+            ),
+        )
+        took, used = time.monotonic() - began, _children_seconds() - own
+        if done.returncode:
+            raise RuntimeError(f"wrk at {way.name}: {done.stderr[-2000:]}")
         try:
-            told = wrk.read(printed)
+            told = wrk.read(done.stdout)
         except ValueError as error:
             raise RuntimeError(f"{way.name} {path}: {error}") from error
         _await_quiet(way)
@@ -44,15 +53,7 @@ class Generators:
 
     def script(self, name: str, way: Way, path: str, *arguments: object) -> Run:
         """One of the scripts beside this module. Its start is no part of the measurement."""
-        command: list[str | Path] = [
-            sys.executable,
-            HERE / name,
-            way.url,
-            path,
-            *map(str, arguments),
-        ]
-        printed, _, others = self._watched(way, command)
-        told: dict[str, float] = json.loads(printed)
+        told, others = self._watched(way, lambda: printed(name, way.url, path, *arguments))
         took = told["seconds"]
         _await_quiet(way)
         load = Load(told["processor_seconds"] / took, others[0] / took, others[1] / took)
@@ -67,20 +68,19 @@ class Generators:
             raise RuntimeError(f"{run.told['failed']} calls of {way.name} {path} failed")
         return run
 
-    def _watched(self, way: Way, command: Sequence[str | Path]) -> tuple[str, float, list[float]]:
-        """What a command prints, its seconds of processor, and those of provider and router."""
+    def _watched(self, way: Way, run: Callable[[], T]) -> tuple[T, list[float]]:
+        """What a run gives, and the seconds of processor of provider and router meanwhile."""
         watched = [self._provider, *([] if way.is_provider else [way.process])]
         before = [processor_seconds(one) for one in watched]
-        own = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            pinned(GENERATOR_CORE, command), capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(f"{command[1]} at {way.name}: {done.stderr[-2000:]}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used = after.ru_utime + after.ru_stime - own.ru_utime - own.ru_stime
+        given = run()
         others = [processor_seconds(one) - was for one, was in zip(watched, before, strict=True)]
-        return done.stdout, used, [*others, 0.0][:2]
+        return given, [*others, 0.0][:2]
+
+
+def _children_seconds() -> float:
+    """What processes have used that this one started, and that are over."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _await_quiet(way: Way) -> None:

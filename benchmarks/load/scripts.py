@@ -1,4 +1,4 @@
-"""The scripts of this folder that make load: run beside each other, read once they are over."""
+"""The scripts of this folder that make load: run beside others, read once they are over."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
         raise RuntimeError(f"{process.args!r} failed: {complaint[-2000:]}")
     told: dict[str, Any] = json.loads(out.splitlines()[-1])
     return told
+
+
+def printed(name: str, *arguments: object) -> dict[str, Any]:
+    """What one of the scripts printed, run to its end. Raises as `finished` does."""
+    with ended(generator(name, *arguments)) as process:
+        return finished(process)
 
 
 @contextmanager
