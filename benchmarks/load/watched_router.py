@@ -16,8 +16,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 #: What has to be nothing once nobody calls.
 _LEVELS = ("pumas_permits_in_use", "pumas_sessions", "pumas_buffered_bytes", "pumas_pod_in_flight")
-#: What the HTTP server says of a connection that the router broke, to tell of a broken answer.
-_BREAKS = "ASGI callable returned without completing response."
 _REST_SECONDS = 60
 _SETTLING_SECONDS = 5
 
@@ -126,7 +124,5 @@ def _is_calm(line: str) -> bool:
         told = json.loads(line)
     except ValueError:
         return False
-    if told.get("message") == _BREAKS:
-        return True
     calm = told.get("level") in ("info", "warning") and "exception" not in told
     return calm and told.get("code") != "internal_error"

@@ -45,6 +45,9 @@ class Caller(Protocol):
     def rest(self) -> None:
         """Read nothing more from it for a moment, once it has its answer."""
 
+    def break_off(self) -> None:
+        """Close the connection behind what was sent; nothing more of the answer follows."""
+
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first value of a request header; `name` in lower case."""
@@ -162,3 +165,9 @@ async def send_piece(send: Send, piece: bytes) -> None:
 async def send_end(send: Send, piece: bytes = b"") -> None:
     """The clean end of a body. A body that lacks it ends broken, which is how failure is told."""
     await send({"type": "http.response.body", "body": piece, "more_body": False})
+
+
+def end_broken(scope: Scope) -> None:
+    """The other end of a body, on purpose. One without either is an error in the server's log."""
+    caller: Caller = scope[CALLER]
+    caller.break_off()

@@ -119,6 +119,12 @@ class CallerConnection(HttpToolsProtocol):
         """See `Caller`."""
         self._tired = True
 
+    def break_off(self) -> None:
+        """See `Caller`."""
+        # To uvicorn it is as if the caller had left: an answer that ends here is no error.
+        self.cycle.disconnected = True
+        self.transport.close()
+
     def data_received(self, data: bytes) -> None:
         """Some bytes of a request, of several, or of none."""
         if self._phase is ConnectionPhase.DEAF:

@@ -25,6 +25,7 @@ from pumas_server.router.asgi import (
     Receive,
     Scope,
     Send,
+    end_broken,
     fields,
     read_body,
     send_end,
@@ -122,8 +123,7 @@ class OpenAiApi:
                 if ended.reason is not EndReason.CALLER_GONE:
                     await _refuse(as_route_error(ended.as_error()), session, record, send)
             except _Broken:
-                # Returning without the body's end makes the server break the connection.
-                return
+                end_broken(scope)
 
     async def _forward(
         self,
