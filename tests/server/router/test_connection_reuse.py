@@ -18,6 +18,7 @@ import pytest
 from pumas_server.router import workers
 from support.calls import CALLS, Framing, raw_answer
 from support.eventually import eventually
+from support.fast_forward import FastForward
 from support.routers import RunningRouter, external, running_router
 
 CALLS_IN_ALL = 10_000
@@ -30,7 +31,8 @@ FIN_SECONDS = 0.5
 """How long before its end is seen the engine has done with a connection."""
 
 #: After how many calls of each all callers rest, and for how long: just below the two seconds for
-#: which the router keeps a connection, and while the engine's closing is not seen yet.
+#: which the router keeps a connection, and while the engine's closing is not seen yet. That time is
+#: not waited for: the clock of router and engine is set ahead.
 RESTS = {150: 1.98, 400: ENGINE_IDLE_SECONDS - FIN_SECONDS / 2}
 
 _CALL = next(call for call in CALLS if call.capability == "text_embedding" and call.operation)
@@ -99,10 +101,11 @@ async def test_no_call_of_10_000_is_lost(monkeypatch: pytest.MonkeyPatch) -> Non
     url = f"http://127.0.0.1:{engine.sockets[0].getsockname()[1]}"
     async with engine, running_router(external(url, "embed", "feature-extraction")) as running:
         started = time.process_time()
-        callers = [caller(running, CALLS_IN_ALL // AT_ONCE) for _ in range(AT_ONCE)]
+        rest = Rest(FastForward(monkeypatch))
+        callers = [caller(running, CALLS_IN_ALL // AT_ONCE, rest) for _ in range(AT_ONCE)]
         lost = [line for lines in await asyncio.gather(*callers) for line in lines]
         assert lost == []
-        # The processor's time and the rests: what it takes where nobody else is at work.
+        # What it takes where nobody else is at work: the processor's time, and the rests.
         assert time.process_time() - started + sum(RESTS.values()) < SECONDS
         await running.idle()
         _, _, metrics = await running.get("/metrics")
@@ -116,7 +119,20 @@ async def test_no_call_of_10_000_is_lost(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(uses) == 90
 
 
-async def caller(running: RunningRouter, calls: int) -> list[bytes]:
+class Rest:
+    """Where all callers meet, and time passes."""
+
+    def __init__(self, clock: FastForward) -> None:
+        self._clock = clock
+        self._meeting = asyncio.Barrier(AT_ONCE)
+
+    async def of(self, seconds: float) -> None:
+        if await self._meeting.wait() == 0:
+            await self._clock.by(seconds)
+        await self._meeting.wait()
+
+
+async def caller(running: RunningRouter, calls: int, rest: Rest) -> list[bytes]:
     """One caller on one connection; what it got instead of a result."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
     body = _CALL.body("x")
@@ -126,7 +142,8 @@ async def caller(running: RunningRouter, calls: int) -> list[bytes]:
     )
     lost = []
     for number in range(calls):
-        await asyncio.sleep(RESTS.get(number, 0))
+        if number in RESTS:
+            await rest.of(RESTS[number])
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(head)
