@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import tracemalloc
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.eventually import eventually
+from support.fast_forward import FastForward, turns
 from support.raw_caller import calling, post
 from support.routers import (
     TEST_SETTINGS,
@@ -28,7 +28,7 @@ from support.upstream import DONE, Conversation, ScriptedUpstream, chat
 OPERATIONS = "/v1/model-operations"
 CHAT = "/v1/chat/completions"
 
-#: Whatever has a deadline has it well before the callers read on.
+#: Whatever has a deadline has it well before the callers read on: the clock is set ahead.
 SHORT = 0.2
 SETTINGS = replace(
     TEST_SETTINGS, header_seconds=SHORT, body_seconds=SHORT, idle_seconds=5, linger_seconds=SHORT
@@ -65,13 +65,13 @@ class Provider:
 
     async def held_back(self, count: int) -> None:
         """Return when no call takes any more, and none is at its end."""
-        settled: list[int] = []
+        await eventually(lambda: len(self.taken) == count and all(self.taken), "all began", 60)
         while True:
-            await eventually(lambda: len(self.taken) == count and all(self.taken), "all began", 60)
+            settled = list(self.taken)
+            # All that take part are in this loop: what did not move by then has stopped.
+            await turns(500)
             if self.taken == settled:
                 break
-            settled = list(self.taken)
-            await asyncio.sleep(0.2)
         assert max(settled) < TOTAL * 0.75, "the provider was never held back"
 
 
@@ -131,17 +131,18 @@ def dechunked(raw: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_it_reads_on_and_gets_all_of_it_in_order(
-    router: RunningRouter, provider: Provider, name: str
+    router: RunningRouter, provider: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, body = CALLS[name]
     asked = json.dumps(body).encode()
+    clock = FastForward(monkeypatch)
     async with calling(router.port) as caller:
         await caller.send(post(path, asked).replace(b"host: x", b"host: x\r\nconnection: close"))
         await caller.reader.readuntil(b"\r\n\r\n")
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await provider.held_back(1)
         taken = list(provider.taken)
-        await asyncio.sleep(3 * SHORT)
+        await clock.by(3 * SHORT)
         assert provider.taken == taken
         assert router.router.admission.in_flight == 1
         assert len(router.router.sessions) == 1
@@ -179,17 +180,18 @@ async def test_it_costs_less_than_a_megabyte(
 
 
 async def test_a_finite_answer_of_ours_stays_accounted_until_it_is_read(
-    router: RunningRouter,
+    router: RunningRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An aggregated text is in the budget while its caller does not read it."""
     asked = json.dumps(chat_operation()).encode()
+    clock = FastForward(monkeypatch)
     async with calling(router.port) as caller:
         await caller.send(post(OPERATIONS, asked))
         head = await caller.reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        await asyncio.sleep(3 * SHORT)
         # The provider is done and its permit is back; the text is held.
+        await clock.by(3 * SHORT)
         assert router.router.admission.in_flight == 0
         assert len(router.router.sessions) == 1
         assert router.router.budget.held > TOTAL
