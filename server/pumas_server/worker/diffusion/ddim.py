@@ -10,11 +10,13 @@ import numpy as np
 
 from pumas_server.worker.diffusion.json_config import JsonConfig
 from pumas_server.worker.diffusion.noise import Noise
+from pumas_server.worker.diffusion.noise_schedule import OPTIONS as SCHEDULE_OPTIONS
 from pumas_server.worker.diffusion.noise_schedule import (
     Betas,
     NoiseSchedule,
     read_noise_schedule,
 )
+from pumas_server.worker.diffusion.prediction import OPTIONS as PREDICTION_OPTIONS
 from pumas_server.worker.diffusion.prediction import (
     Latents,
     Prediction,
@@ -87,22 +89,11 @@ class Ddim:
 
 
 _KNOWN = (
-    "_class_name",
-    "_diffusers_version",
-    "beta_end",
-    "beta_schedule",
-    "beta_start",
-    "clip_sample",
-    "clip_sample_range",
-    "num_train_timesteps",
-    "prediction_type",
-    "rescale_betas_zero_snr",
+    *SCHEDULE_OPTIONS,
+    *PREDICTION_OPTIONS,
     "set_alpha_to_one",
     "steps_offset",
     "timestep_spacing",
-    # Of dynamic thresholding, which is refused where it is switched on.
-    "dynamic_thresholding_ratio",
-    "sample_max_value",
     # Left by another class from which a configuration was made; this one never reads it.
     "skip_prk_steps",
 )

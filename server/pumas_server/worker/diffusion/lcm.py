@@ -9,11 +9,13 @@ import numpy as np
 
 from pumas_server.worker.diffusion.json_config import JsonConfig
 from pumas_server.worker.diffusion.noise import Noise
+from pumas_server.worker.diffusion.noise_schedule import OPTIONS as SCHEDULE_OPTIONS
 from pumas_server.worker.diffusion.noise_schedule import (
     Betas,
     NoiseSchedule,
     read_noise_schedule,
 )
+from pumas_server.worker.diffusion.prediction import OPTIONS as PREDICTION_OPTIONS
 from pumas_server.worker.diffusion.prediction import (
     Latents,
     Prediction,
@@ -89,21 +91,10 @@ class Lcm:
 
 
 _KNOWN = (
-    "_class_name",
-    "_diffusers_version",
-    "beta_end",
-    "beta_schedule",
-    "beta_start",
-    "clip_sample",
-    "clip_sample_range",
-    "num_train_timesteps",
+    *SCHEDULE_OPTIONS,
+    *PREDICTION_OPTIONS,
     "original_inference_steps",
-    "prediction_type",
-    "rescale_betas_zero_snr",
     "timestep_scaling",
-    # Of dynamic thresholding, which is refused where it is switched on.
-    "dynamic_thresholding_ratio",
-    "sample_max_value",
     # Taken from another class and without effect: the timesteps are those distilled on, and none
     # comes before the last.
     "set_alpha_to_one",

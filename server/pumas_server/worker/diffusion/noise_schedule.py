@@ -15,6 +15,14 @@ from pumas_server.worker.header_fault import no_model
 BetaSchedule = Literal["linear", "scaled_linear", "squaredcos_cap_v2"]
 BETA_SCHEDULES: tuple[BetaSchedule, ...] = get_args(BetaSchedule)
 
+OPTIONS = (
+    "beta_end",
+    "beta_schedule",
+    "beta_start",
+    "num_train_timesteps",
+    "rescale_betas_zero_snr",
+)
+"""Of a scheduler's configuration, those that are read here."""
 TRAINED_STEPS_LIMIT = 10_000
 """Ten times what any published pipeline was trained with."""
 _COSINE_OFFSET = 0.008

@@ -16,7 +16,15 @@ Latents = npt.NDArray[np.float32]
 Prediction = Literal["epsilon", "v_prediction"]
 PREDICTIONS: tuple[Prediction, ...] = get_args(Prediction)
 
-
+OPTIONS = (
+    "clip_sample",
+    "clip_sample_range",
+    "prediction_type",
+    # Of dynamic thresholding, which is refused where it is switched on.
+    "dynamic_thresholding_ratio",
+    "sample_max_value",
+)
+"""Of a scheduler's configuration, those that are read here, or mean nothing without another."""
 _CLIP_LIMIT = 1e6
 
 
