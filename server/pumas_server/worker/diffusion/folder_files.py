@@ -7,31 +7,15 @@ the whole folder, read the same things by the same rules.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from pumas_server.worker.header_fault import no_model
 
 Read = Callable[[str, int], bytes | None]
 """The bytes of a file by its name in the folder (`unet/config.json`), None when it is not there.
 
-Raises `HeaderFault` when the file has more bytes than the limit that is the second argument.
+As `Files.read` of an encoder's folder (`onnx.files`): raises `HeaderFault` when the file has more
+bytes than the limit that is the second argument.
 """
-
-
-def open_folder(root: Path) -> Read:
-    """Make a `Read` of the folder `root`."""
-
-    def read(name: str, limit: int) -> bytes | None:
-        path = root / name
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-        if len(data) > limit:
-            raise no_model(f"{name} has more than {limit} bytes")
-        return data
-
-    return read
 
 
 def read_required(read: Read, name: str, limit: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +12,7 @@ from pumas_server.worker.diffusion.graph import GraphInput, Tensor
 from pumas_server.worker.diffusion.json_config import not_built
 from pumas_server.worker.header_fault import no_model
 from pumas_server.worker.legible import legible
-from pumas_server.worker.onnx.device import (
-    CPU,
-    CPU_PROVIDER,
-    CUDA_PROVIDER,
-    DeviceRefusal,
-    device_of,
-)
-from pumas_server.worker.onnx.fault import EngineFault
+from pumas_server.worker.onnx.session import open_session
 
 _TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -29,6 +22,9 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(int32)": np.int32,
 }
 _ERRORS_ONLY = 3
+#: Where convolutions are chosen by measuring them, two runs may choose, and so round, differently:
+#: the same seed would not make the same image. So they are chosen by rule.
+_CUDA_OPTIONS = {"cudnn_conv_algo_search": "HEURISTIC"}
 
 
 class GraphSession:
@@ -66,20 +62,13 @@ def open_graph(root: Path, name: str, device: str, threads: int) -> GraphSession
     options.use_deterministic_compute = True
     # Threads that wait by spinning take the CPU from the other calls of this machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    providers = build_providers(device, onnxruntime.get_available_providers())
-    if any(provider == CUDA_PROVIDER for provider, _ in providers):
-        # CUDA's libraries may lie in packages beside this one, where nothing looks for them.
-        onnxruntime.preload_dlls()
     try:
-        session = onnxruntime.InferenceSession(root / name, options, providers=providers)
+        session, computing = open_session(root / name, options, device, _CUDA_OPTIONS)
     except _LOAD_ERRORS as error:
         # Its message names the file by its path.
         kind = type(error).__name__
         raise no_model(f"ONNX Runtime cannot load {name} ({kind})") from error
-    told = device_of(device, session.get_providers())
-    if isinstance(told, DeviceRefusal):
-        raise EngineFault(told.sentence)
-    return GraphSession(name, session, told)
+    return GraphSession(name, session, computing)
 
 
 _STATE = onnxruntime.capi.onnxruntime_pybind11_state
@@ -91,17 +80,6 @@ _LOAD_ERRORS = (
     _STATE.NoSuchFile,
     _STATE.NotImplemented,
 )
-
-
-def build_providers(device: str, available: Collection[str]) -> list[tuple[str, dict[str, str]]]:
-    """What a session computes with, the preferred first, and the options of each.
-
-    Where convolutions are chosen by measuring them, two runs may choose, and so round, differently:
-    the same seed would not make the same image. So they are chosen by rule.
-    """
-    cuda = (CUDA_PROVIDER, {"cudnn_conv_algo_search": "HEURISTIC"})
-    cpu: tuple[str, dict[str, str]] = (CPU_PROVIDER, {})
-    return [cuda, cpu] if device != CPU and CUDA_PROVIDER in available else [cpu]
 
 
 def _read_dtype(graph: str, name: str, word: str) -> np.dtype[np.generic]:

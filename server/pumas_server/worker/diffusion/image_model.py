@@ -11,7 +11,6 @@ from pathlib import Path
 
 import orjson
 
-from pumas_server.worker.diffusion.folder_files import open_folder
 from pumas_server.worker.diffusion.graph_session import open_graph
 from pumas_server.worker.diffusion.image_request import (
     PROMPT_CHARACTERS,
@@ -24,6 +23,7 @@ from pumas_server.worker.diffusion.no_image import NoImage
 from pumas_server.worker.diffusion.pipeline import Pipeline, select_strength
 from pumas_server.worker.diffusion.pipeline_folder import read_pipeline_folder
 from pumas_server.worker.diffusion.png_image import build_png
+from pumas_server.worker.onnx.files import LocalFiles
 from pumas_server.worker.onnx.served import Handler, Limit, Served
 
 PATH = "/v1/images/generations"
@@ -36,7 +36,7 @@ def load_image_model(
 
     Raises `HeaderFault` for a folder that cannot be served, or not with these numbers.
     """
-    folder = read_pipeline_folder(open_folder(root))
+    folder = read_pipeline_folder(LocalFiles(root).read)
     strength = select_strength(folder, steps, guidance)
     pipeline = open_pipeline(folder, lambda name: open_graph(root, name, device, threads), strength)
     return Served(

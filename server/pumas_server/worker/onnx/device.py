@@ -16,17 +16,15 @@ DEVICES = (CPU, CUDA, AUTO)
 
 CPU_PROVIDER = "CPUExecutionProvider"
 CUDA_PROVIDER = "CUDAExecutionProvider"
-#: A device's memory grows by what is asked for, not by doubling.
-_CUDA_OPTIONS = {"arena_extend_strategy": "kSameAsRequested"}
 
 
-def select_providers(requested: str, available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """What to ask the library for, of what its build has, with options, best first."""
-    wanted = (
-        [(CPU_PROVIDER, {})]
-        if requested == CPU
-        else [(CUDA_PROVIDER, _CUDA_OPTIONS), (CPU_PROVIDER, {})]
-    )
+def select_providers(
+    requested: str, available: Sequence[str], cuda: dict[str, str]
+) -> list[tuple[str, dict[str, str]]]:
+    """What to ask the library for, of what its build has, best first; `cuda` are CUDA's options."""
+    wanted: list[tuple[str, dict[str, str]]] = [(CPU_PROVIDER, {})]
+    if requested != CPU:
+        wanted.insert(0, (CUDA_PROVIDER, cuda))
     return [(name, options) for name, options in wanted if name in available]
 
 

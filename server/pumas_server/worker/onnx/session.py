@@ -29,6 +29,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Only errors are written to stderr: warnings of foreign graphs are many and help nobody.
 _ERRORS_ONLY = 3
+#: A device's memory grows by what is asked for, not by doubling.
+_CUDA_OPTIONS = {"arena_extend_strategy": "kSameAsRequested"}
 _FAULTS = (
     _errors.EPFail,
     _errors.EngineError,
@@ -56,21 +58,11 @@ class Session:
 
     def __init__(self, weights: Path, device: str, threads: int) -> None:
         """Load `weights` for `device`: `cpu`, `cuda` or `auto`. Raises `EngineFault`."""
-        wanted = select_providers(device, onnxruntime.get_available_providers())
-        if any(name == CUDA_PROVIDER for name, _ in wanted):
-            # CUDA's libraries may lie in packages beside this one, where nothing looks for them.
-            onnxruntime.preload_dlls()
         try:
-            self._session = onnxruntime.InferenceSession(
-                weights, _options(threads), providers=wanted
-            )
+            opened = open_session(weights, _options(threads), device, _CUDA_OPTIONS)
         except _FAULTS as error:
             raise EngineFault(load_sentence(str(error), weights)) from None
-        told = device_of(device, self._session.get_providers())
-        if isinstance(told, DeviceRefusal):
-            raise EngineFault(told.sentence)
-        self.device = told
-        """Where it computes, by the session's own account."""
+        self._session, self.device = opened
         self.inputs = {port.name: port.type for port in self._session.get_inputs()}
         """The type of each input, in the library's words."""
 
@@ -84,6 +76,26 @@ class Session:
         except _FAULTS as error:
             raise EngineFault(f"the model could not be run: {_clean(str(error))}") from None
         return results
+
+
+def open_session(
+    weights: Path, options: onnxruntime.SessionOptions, device: str, cuda: dict[str, str]
+) -> tuple[onnxruntime.InferenceSession, str]:
+    """A session of the graph `weights`, and the device where it computes, by its own account.
+
+    `device` is `cpu`, `cuda` or `auto`; `cuda` are options of that provider. Raises `EngineFault`
+    where CUDA was asked for and is not to be had, and what the library raises for a graph that it
+    cannot load.
+    """
+    wanted = select_providers(device, onnxruntime.get_available_providers(), cuda)
+    if any(name == CUDA_PROVIDER for name, _ in wanted):
+        # CUDA's libraries may lie in packages beside this one, where nothing looks for them.
+        onnxruntime.preload_dlls()
+    session = onnxruntime.InferenceSession(weights, options, providers=wanted)
+    told = device_of(device, session.get_providers())
+    if isinstance(told, DeviceRefusal):
+        raise EngineFault(told.sentence)
+    return session, told
 
 
 def load_sentence(told: str, weights: Path) -> str:

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import pumas_server.worker.diffusion
 from pumas_crds.vocabulary import Reason
-from pumas_server.worker.diffusion.graph_session import build_providers, open_graph
+from pumas_server.worker.diffusion.graph_session import open_graph
 from pumas_server.worker.header_fault import HeaderFault
 from pumas_server.worker.onnx.fault import EngineFault
 
@@ -59,12 +59,22 @@ def test_who_asks_for_cuda_is_not_served_by_the_cpu_instead(
         open_graph(tmp_path, NAME, "cuda", 1)
 
 
-def test_the_device_comes_first_and_its_convolutions_are_chosen_by_rule() -> None:
+def test_the_convolutions_of_a_device_are_chosen_by_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
     cuda, cpu = "CUDAExecutionProvider", "CPUExecutionProvider"
-    by_rule = {"cudnn_conv_algo_search": "HEURISTIC"}
-    assert build_providers("cuda", [cuda, cpu]) == [(cuda, by_rule), (cpu, {})]
-    assert build_providers("auto", [cuda, cpu]) == [(cuda, by_rule), (cpu, {})]
-    assert build_providers("cuda", [cpu]) == build_providers("cpu", [cuda, cpu]) == [(cpu, {})]
+    real, asked = onnxruntime.InferenceSession, []
+
+    def on_the_cpu(graph: Path, options: object, providers: list[tuple[str, object]]) -> object:
+        asked.extend(providers)
+        return real(graph, options, providers=[cpu])
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [cuda, cpu])
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", on_the_cpu)
+    assert open_graph(tmp_path, NAME, "auto", 1).device == "cpu"
+    assert asked == [(cuda, {"cudnn_conv_algo_search": "HEURISTIC"}), (cpu, {})]
 
 
 def test_weights_beside_the_graph_are_found(tmp_path: Path) -> None:

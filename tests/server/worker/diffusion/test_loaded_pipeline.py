@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pumas_server.worker.diffusion.denoiser_graph import DenoiserGraph
-from pumas_server.worker.diffusion.folder_files import open_folder
 from pumas_server.worker.diffusion.graph import GraphInput, Tensor
 from pumas_server.worker.diffusion.image_size import Sides, Size
 from pumas_server.worker.diffusion.loaded_pipeline import open_pipeline
@@ -18,6 +17,7 @@ from pumas_server.worker.diffusion.no_image import NoImage
 from pumas_server.worker.diffusion.pipeline import Pipeline, Strength
 from pumas_server.worker.diffusion.pipeline_folder import PipelineFolder, read_pipeline_folder
 from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.onnx.files import LocalFiles
 from support.loaded_images import load_pipeline
 from support.tiny_pipeline import build_tiny_pipeline
 from support.told_graph import ToldGraph, denoiser_inputs, takes
@@ -29,7 +29,7 @@ LATENTS = {"latent_sample": takes(np.float32, None, 4, None, None)}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> PipelineFolder:
     root = build_tiny_pipeline(tmp_path_factory.mktemp("pipeline"))
-    return read_pipeline_folder(open_folder(root))
+    return read_pipeline_folder(LocalFiles(root).read)
 
 
 def opened(

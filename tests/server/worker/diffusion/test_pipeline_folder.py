@@ -11,7 +11,6 @@ import pytest
 from pumas_crds.facts import FileFacts
 from pumas_crds.vocabulary import Reason
 from pumas_server.worker.diffusion.ddim import Ddim
-from pumas_server.worker.diffusion.folder_files import open_folder
 from pumas_server.worker.diffusion.image_size import Sides, Size
 from pumas_server.worker.diffusion.pipeline_folder import (
     GRAPHS,
@@ -21,6 +20,7 @@ from pumas_server.worker.diffusion.pipeline_folder import (
     read_pipeline_folder,
 )
 from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.onnx.files import LocalFiles
 from support.tiny_pipeline import LCM, Config, build_tiny_pipeline
 
 INDEX = "model_index.json"
@@ -31,7 +31,7 @@ VAE = "vae_decoder/config.json"
 
 
 def test_the_folder_says_what_the_pipeline_is(tmp_path: Path) -> None:
-    folder = read_pipeline_folder(open_folder(build_tiny_pipeline(tmp_path)))
+    folder = read_pipeline_folder(LocalFiles(build_tiny_pipeline(tmp_path)).read)
     assert folder.pipeline == "StableDiffusionPipeline"
     assert folder.denoiser == Denoiser(
         channels=4, native=Size(8, 8), shrink=1, context_width=16, guidance_width=0
@@ -45,7 +45,7 @@ def test_the_facts_need_no_weights(tmp_path: Path) -> None:
     build_tiny_pipeline(tmp_path)
     for name in GRAPHS:
         (tmp_path / name).unlink()
-    assert read_pipeline_facts(open_folder(tmp_path)) == FileFacts(
+    assert read_pipeline_facts(LocalFiles(tmp_path).read) == FileFacts(
         architecture="StableDiffusionPipeline", context_tokens=77, tokenizer="clip", causal=False
     )
 
@@ -75,7 +75,7 @@ def test_what_the_files_say_is_believed(
     changed: dict[str, Config], look: Callable[[Any], object], value: object, tmp_path: Path
 ) -> None:
     folder = build_tiny_pipeline(tmp_path, changed=changed)
-    assert look(read_pipeline_folder(open_folder(folder))) == value
+    assert look(read_pipeline_folder(LocalFiles(folder).read)) == value
 
 
 UNKNOWN = Reason.NOT_IMPLEMENTED
@@ -159,7 +159,7 @@ def test_what_is_wrong_or_not_known_is_refused_by_name(
 ) -> None:
     folder = build_tiny_pipeline(tmp_path, changed=changed)
     with pytest.raises(HeaderFault) as caught:
-        read_pipeline_folder(open_folder(folder))
+        read_pipeline_folder(LocalFiles(folder).read)
     assert caught.value.message.startswith(message)
     assert caught.value.reason is reason
 
@@ -169,8 +169,8 @@ def test_a_missing_or_broken_file_is_named(name: str, tmp_path: Path) -> None:
     folder = build_tiny_pipeline(tmp_path)
     (folder / name).write_bytes(b"{]")
     with pytest.raises(HeaderFault, match=f"^{name} is not valid JSON$"):
-        read_pipeline_folder(open_folder(folder))
+        read_pipeline_folder(LocalFiles(folder).read)
     (folder / name).unlink()
     with pytest.raises(HeaderFault, match=f"^the file {name} is missing$") as caught:
-        read_pipeline_folder(open_folder(folder))
+        read_pipeline_folder(LocalFiles(folder).read)
     assert caught.value.reason is Reason.NOT_A_MODEL

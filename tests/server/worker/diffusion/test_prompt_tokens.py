@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumas_server.worker.diffusion.folder_files import open_folder
 from pumas_server.worker.diffusion.prompt_tokens import (
     TOKENIZER_BYTES,
     PromptTokenizer,
     read_prompt_tokenizer,
 )
 from pumas_server.worker.header_fault import HeaderFault
+from pumas_server.worker.onnx.files import LocalFiles
 from support.tiny_pipeline import (
     BEGIN,
     END,
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizer(folder: Path) -> PromptTokenizer:
-    return read_prompt_tokenizer(open_folder(folder), 77)
+    return read_prompt_tokenizer(LocalFiles(folder).read, 77)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_whole_tokenizer_file_is_preferred_and_gives_the_same(
     tokenizer.tokenizer.save(str(whole))
     special = folder / "tokenizer/special_tokens_map.json"
     (tmp_path / "tokenizer/special_tokens_map.json").write_bytes(special.read_bytes())
-    read = read_prompt_tokenizer(open_folder(tmp_path), 77)
+    read = read_prompt_tokenizer(LocalFiles(tmp_path).read, 77)
     for prompt in ("", "the red cat, don't!"):
         assert read.encode(prompt).tolist() == tokenizer.encode(prompt).tolist()
 
@@ -130,7 +130,7 @@ def test_padding_is_the_token_that_the_folder_says(
     folder = rewritten(
         build_tiny_pipeline(tmp_path), tokenizer_config=settings, special_tokens_map=special
     )
-    read = read_prompt_tokenizer(open_folder(folder), 77)
+    read = read_prompt_tokenizer(LocalFiles(folder).read, 77)
     assert read.encode("cat")[0, -1] == VOCABULARY[padding]
 
 
@@ -142,7 +142,7 @@ def test_the_length_is_the_lesser_of_tokenizer_and_encoder(
     stated: int | None, positions: int, length: int, tmp_path: Path
 ) -> None:
     folder = rewritten(build_tiny_pipeline(tmp_path), tokenizer_config={"model_max_length": stated})
-    read = read_prompt_tokenizer(open_folder(folder), positions)
+    read = read_prompt_tokenizer(LocalFiles(folder).read, positions)
     assert read.encode("a cat " * 50).shape == (1, length)
 
 
@@ -151,7 +151,7 @@ MERGES = "\n".join(" ".join(pair) for pair in build_merges()).encode()
 
 def test_a_file_of_merges_without_a_version_is_read_whole(tmp_path: Path) -> None:
     folder = rewritten(build_tiny_pipeline(tmp_path), merges=MERGES)
-    read = read_prompt_tokenizer(open_folder(folder), 77)
+    read = read_prompt_tokenizer(LocalFiles(folder).read, 77)
     assert read.encode("cat")[0, 1] == VOCABULARY["cat</w>"]
 
 
@@ -185,7 +185,8 @@ def test_a_file_of_merges_without_a_version_is_read_whole(tmp_path: Path) -> Non
         ({"special_tokens_map": []}, "tokenizer/special_tokens_map.json is not a JSON object"),
         (
             {"vocab": b" " * (TOKENIZER_BYTES + 1)},
-            f"tokenizer/vocab.json has more than {TOKENIZER_BYTES} bytes",
+            f"the model's tokenizer/vocab.json has {TOKENIZER_BYTES + 1} bytes;"
+            f" the limit is {TOKENIZER_BYTES}",
         ),
     ],
 )
@@ -194,5 +195,5 @@ def test_what_is_no_tokenizer_is_refused_by_its_file(
 ) -> None:
     folder = rewritten(build_tiny_pipeline(tmp_path), **files)
     with pytest.raises(HeaderFault) as caught:
-        read_prompt_tokenizer(open_folder(folder), 77)
+        read_prompt_tokenizer(LocalFiles(folder).read, 77)
     assert caught.value.message == message

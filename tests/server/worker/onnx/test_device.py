@@ -45,4 +45,6 @@ def test_cuda_that_was_not_got_is_refused(report: list[str], told: str) -> None:
     ],
 )
 def test_what_is_asked_for(requested: str, available: list[str], asked: list[str]) -> None:
-    assert [name for name, _ in select_providers(requested, available)] == asked
+    options = {"arena_extend_strategy": "kSameAsRequested"}
+    found = select_providers(requested, available, options)
+    assert found == [(name, options if name == CUDA else {}) for name in asked]
