@@ -18,7 +18,7 @@ _TURNS = 5
 
 
 class FastForward:
-    """The time that it is for the loop in which this was made."""
+    """The time that it is for the loop in which this was made. What is made in it ends before it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead = 0.0

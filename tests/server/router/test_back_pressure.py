@@ -29,7 +29,7 @@ OPERATIONS = "/v1/model-operations"
 CHAT = "/v1/chat/completions"
 
 #: Whatever has a deadline has it well before the callers read on: the clock is set ahead.
-SHORT = 0.2
+SHORT = 2.0
 SETTINGS = replace(
     TEST_SETTINGS, header_seconds=SHORT, body_seconds=SHORT, idle_seconds=5, linger_seconds=SHORT
 )
@@ -81,7 +81,12 @@ async def provider() -> Provider:
 
 
 @pytest.fixture
-async def router(provider: Provider) -> AsyncIterator[RunningRouter]:
+async def clock(monkeypatch: pytest.MonkeyPatch) -> FastForward:
+    return FastForward(monkeypatch)
+
+
+@pytest.fixture
+async def router(provider: Provider, clock: FastForward) -> AsyncIterator[RunningRouter]:
     async with (
         ScriptedUpstream(provider).serving() as upstream,
         running_router(external(upstream.url), settings=SETTINGS) as running,
@@ -131,11 +136,10 @@ def dechunked(raw: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_it_reads_on_and_gets_all_of_it_in_order(
-    router: RunningRouter, provider: Provider, name: str, monkeypatch: pytest.MonkeyPatch
+    router: RunningRouter, provider: Provider, clock: FastForward, name: str
 ) -> None:
     path, body = CALLS[name]
     asked = json.dumps(body).encode()
-    clock = FastForward(monkeypatch)
     async with calling(router.port) as caller:
         await caller.send(post(path, asked).replace(b"host: x", b"host: x\r\nconnection: close"))
         await caller.reader.readuntil(b"\r\n\r\n")
@@ -180,11 +184,10 @@ async def test_it_costs_less_than_a_megabyte(
 
 
 async def test_a_finite_answer_of_ours_stays_accounted_until_it_is_read(
-    router: RunningRouter, monkeypatch: pytest.MonkeyPatch
+    router: RunningRouter, clock: FastForward
 ) -> None:
     """An aggregated text is in the budget while its caller does not read it."""
     asked = json.dumps(chat_operation()).encode()
-    clock = FastForward(monkeypatch)
     async with calling(router.port) as caller:
         await caller.send(post(OPERATIONS, asked))
         head = await caller.reader.readuntil(b"\r\n\r\n")
