@@ -28,10 +28,16 @@ from support.upstream import DONE, Conversation, ScriptedUpstream, chat
 OPERATIONS = "/v1/model-operations"
 CHAT = "/v1/chat/completions"
 
-#: Whatever has a deadline has it well before the callers read on: the clock is set ahead.
+#: Whatever has a deadline has it well before the callers read on: the clock is set ahead. But for
+#: connecting, in which a loop that is busy with seven long answers would miss a short one.
 SHORT = 2.0
 SETTINGS = replace(
-    TEST_SETTINGS, header_seconds=SHORT, body_seconds=SHORT, idle_seconds=5, linger_seconds=SHORT
+    TEST_SETTINGS,
+    header_seconds=SHORT,
+    body_seconds=SHORT,
+    idle_seconds=5,
+    linger_seconds=SHORT,
+    connect_seconds=60,
 )
 
 PIECES = 5000
