@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from pumas_server.router.asgi import BODY_FAULT, CALLER, Scope
+from pumas_server.router.awaited_header import AwaitedHeader
 from pumas_server.router.body_watch import BodyWatch
 from pumas_server.router.connection_phase import ConnectionPhase
 from pumas_server.router.connection_refusal import (
@@ -33,7 +34,8 @@ from pumas_server.router.connection_refusal import (
     render_refusal,
 )
 from pumas_server.router.connections import Connections
-from pumas_server.router.header_bounds import MAX_HEADER_BYTES, MAX_TARGET_BYTES, header_size
+from pumas_server.router.deadline import Deadline
+from pumas_server.router.header_bounds import MAX_HEADER_BYTES, MAX_TARGET_BYTES
 from pumas_server.router.refusals import Reason
 
 #: How long a refused caller has to read why, once it was told.
@@ -60,18 +62,14 @@ class CallerConnection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._all = connections
         self._phase = ConnectionPhase.BETWEEN
-        self._began = False
-        """Whether a request did, of which the header is awaited; blank lines before are none."""
-        self._header_bytes = 0
-        """Of the header that is awaited, in earlier segments."""
-        self._segment = 0
+        self._header = AwaitedHeader()
         self._watch = BodyWatch(
             connections.body_seconds,
             connections.body_rate,
             paused=lambda: self.flow.read_paused,
             late=self._body_late,
         )
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = Deadline(self.loop)
         self._beyond = False
         self._gone = False
         self._tired = False
@@ -99,7 +97,7 @@ class CallerConnection(HttpToolsProtocol):
             self._told()
         self._all.open -= 1
         self._all.beyond -= self._beyond
-        self._disarm()
+        self._deadline.clear()
         self._unset_keepalive_if_required()
         self._watch.close()
         super().connection_lost(exc)
@@ -131,9 +129,10 @@ class CallerConnection(HttpToolsProtocol):
             self._rest()
             return
         self._unset_keepalive_if_required()
-        self._segment = len(data)
+        self._header.came(len(data))
         if self._phase is ConnectionPhase.BETWEEN:
-            self._phase, self._header_bytes, self._began = ConnectionPhase.HEADER, 0, False
+            self._phase = ConnectionPhase.HEADER
+            self._header.expect()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -149,11 +148,10 @@ class CallerConnection(HttpToolsProtocol):
         """What there is to wait for, now that some bytes were read."""
         match self._phase:
             case ConnectionPhase.HEADER:
-                self._header_bytes += count
-                if self._header_bytes > MAX_HEADER_BYTES:
+                if not self._header.lasts():
                     self._refuse(refuse_long_header(MAX_HEADER_BYTES))
-                elif self._timer is None:
-                    self._arm(self._all.header_seconds, self._header_late)
+                elif not self._deadline.is_set:
+                    self._deadline.set(self._all.header_seconds, self._header_late)
             case ConnectionPhase.BODY if self._idle:
                 self._rest()
             case ConnectionPhase.BODY:
@@ -194,8 +192,9 @@ class CallerConnection(HttpToolsProtocol):
             return
         if self._phase is ConnectionPhase.BETWEEN:
             # Behind one that was read whole and answered in the same segment.
-            self._phase, self._header_bytes = ConnectionPhase.HEADER, 0
-        self._began = True
+            self._phase = ConnectionPhase.HEADER
+            self._header.expect()
+        self._header.began = True
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -215,11 +214,10 @@ class CallerConnection(HttpToolsProtocol):
         """Its header is whole."""
         if self._phase is not ConnectionPhase.HEADER:
             return
-        near = self._header_bytes + self._segment > MAX_HEADER_BYTES
-        if near and header_size(self.url, self.headers) > MAX_HEADER_BYTES:
+        if not self._header.fits(self.url, self.headers):
             self._refuse(refuse_long_header(MAX_HEADER_BYTES))
             return
-        self._disarm()
+        self._deadline.clear()
         super().on_headers_complete()
         cast("Scope", self.scope)[CALLER] = self
         self._phase = ConnectionPhase.BODY
@@ -235,7 +233,7 @@ class CallerConnection(HttpToolsProtocol):
             return
         self._phase = ConnectionPhase.BETWEEN
         self._watch.ended()
-        self._disarm()
+        self._deadline.clear()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -245,7 +243,7 @@ class CallerConnection(HttpToolsProtocol):
             self._tired = False
             self._rest()
         if self._phase is ConnectionPhase.BODY and not self.transport.is_closing():
-            self._arm(self._all.linger_seconds, self.transport.abort)
+            self._deadline.set(self._all.linger_seconds, self.transport.abort)
 
     def _misread(self) -> None:
         """What came is no HTTP."""
@@ -275,10 +273,9 @@ class CallerConnection(HttpToolsProtocol):
             )
 
     def _header_late(self) -> None:
-        self._timer = None
         if not self._idle:
             self._close_after_answer()
-        elif self._began:
+        elif self._header.began:
             self._refuse(refuse_slow_header(self._all.header_seconds))
         else:
             self.transport.close()
@@ -305,17 +302,8 @@ class CallerConnection(HttpToolsProtocol):
         self._all.refusals.count(refusal.reason)
         if self.transport.is_closing():
             return
-        target = self.url if self._began else b""
+        target = self.url if self._header.began else b""
         self.transport.write(render_refusal(refusal, target, self._all.problem_pages))
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._arm(_REFUSED_SECONDS, self.transport.abort)
-
-    def _arm(self, seconds: float, callback: Callable[[], None]) -> None:
-        self._disarm()
-        self._timer = self.loop.call_later(seconds, callback)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadline.set(_REFUSED_SECONDS, self.transport.abort)

@@ -431,7 +431,8 @@ async def test_whole_requests_make_no_timer(
         later = loop.call_at
 
         def noted(when: float, callback: object, *args: object, **more: object) -> object:
-            if "CallerConnection" in getattr(callback, "__qualname__", ""):
+            timers = ("CallerConnection.", "Deadline.", "BodyWatch.")
+            if getattr(callback, "__qualname__", "").startswith(timers):
                 made.append(callback)
             return later(when, callback, *args, **more)  # type: ignore[arg-type]
 
