@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+#: The bytes of a body. A view is of one that is long.
+Body = bytes | memoryview
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -18,7 +21,10 @@ class Address:
     in_json: bool = True
     """Otherwise the model is written as it is."""
 
-    def rewrite(self, raw: bytes, model: str) -> bytes:
-        """The body, of which this is the address, with another `model`; no other byte changes."""
+    def rewrite(self, raw: Body, model: str) -> tuple[Body, Body, Body]:
+        """The body, of which this is the address, with another `model`, in three parts.
+
+        No other byte changes.
+        """
         written = json.dumps(model) if self.in_json else model
-        return b"".join((raw[: self.start], written.encode(), raw[self.end :]))
+        return raw[: self.start], written.encode(), raw[self.end :]

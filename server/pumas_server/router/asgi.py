@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES
 from pumas_server.contract.errors import Code, ContractError, invalid
+from pumas_server.provider.address import Body
 from pumas_server.router.admission import BufferLease
-from pumas_server.router.at_length import LONG_BYTES, at_length
+from pumas_server.router.growing_body import GrowingBody
 from pumas_server.router.sessions import EndReason, Session, SessionEnded
 from pumas_server.router.turns import Turns
 
@@ -63,7 +64,7 @@ def fields(scope: Scope) -> dict[bytes, bytes]:
     return dict(reversed(scope["headers"]))
 
 
-async def read_body(scope: Scope, receive: Receive, session: Session, lease: BufferLease) -> bytes:
+async def read_body(scope: Scope, receive: Receive, session: Session, lease: BufferLease) -> Body:
     """The request body, counted while it is read.
 
     Raises `ContractError`: request_limit over 32 MiB (at once when the length is announced),
@@ -72,10 +73,12 @@ async def read_body(scope: Scope, receive: Receive, session: Session, lease: Buf
     router stops.
     """
     announced = header(scope, b"content-length")
-    if announced is not None and announced.isdigit() and int(announced) > MAX_REQUEST_BYTES:
-        raise _too_long(int(announced))
-    pieces: list[bytes] = []
-    size = 0
+    most = MAX_REQUEST_BYTES
+    if announced is not None and announced.isdigit():
+        most = int(announced)
+        if most > MAX_REQUEST_BYTES:
+            raise _too_long(most)
+    body = GrowingBody(most)
     long = False
     try:
         while True:
@@ -84,17 +87,16 @@ async def read_body(scope: Scope, receive: Receive, session: Session, lease: Buf
             if message["type"] == "http.disconnect":
                 raise SessionEnded(EndReason.CALLER_GONE)
             piece: bytes = message.get("body", b"")
-            size += len(piece)
-            if size > MAX_REQUEST_BYTES:
-                raise _too_long(size)
+            if body.size + len(piece) > MAX_REQUEST_BYTES:
+                raise _too_long(body.size + len(piece))
             if not lease.grow(len(piece)):
                 raise lease.refusal(Code.CAPABILITY_UNAVAILABLE)
-            pieces.append(piece)
+            body.append(piece)
             if not message.get("more_body", False):
                 break
             if (fault := scope.get(BODY_FAULT)) is not None:
                 raise invalid(fault)
-            if size > PIECE_BYTES:
+            if body.size > PIECE_BYTES:
                 if not long:
                     long = True
                     _LONG_BODIES.enter()
@@ -103,10 +105,7 @@ async def read_body(scope: Scope, receive: Receive, session: Session, lease: Buf
     finally:
         if long:
             _LONG_BODIES.leave()
-    if size < LONG_BYTES:
-        return b"".join(pieces)
-    # Of many megabytes that takes a while, in which the interpreter is let go.
-    return await at_length(session, size, lambda: b"".join(pieces))
+    return body.whole()
 
 
 def _too_long(size: int) -> ContractError:

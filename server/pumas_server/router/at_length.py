@@ -1,6 +1,7 @@
 """Work that grows with a body: on a thread once the body is long, so that other calls go on.
 
 For what lets the interpreter go, as the joining of bytes does; reading does not (`long_bodies`).
+Changing threads costs less than a millisecond.
 There are two such threads. Long bodies wait for each other, and nobody waits for them.
 """
 
@@ -11,11 +12,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from pumas_server.router.growing_body import LONG_BYTES
 from pumas_server.router.niceness import step_back
 from pumas_server.router.sessions import Session
-
-#: A body that takes some milliseconds to be read. Changing threads costs less than one.
-LONG_BYTES = 1_048_576
 
 Done = TypeVar("Done")
 

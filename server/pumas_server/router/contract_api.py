@@ -23,6 +23,7 @@ from pumas_server.contract.results import (
     result_body,
     started_record,
 )
+from pumas_server.provider.address import Body
 from pumas_server.provider.dialect import JsonCall, TextCall, build_call
 from pumas_server.router.access import principal_of
 from pumas_server.router.activator import Activator, LoadFailed
@@ -113,7 +114,7 @@ class ContractApi:
 
     async def _operate(
         self,
-        body: bytes,
+        body: Body,
         session: Session,
         lease: BufferLease,
         record: OperationRecord,

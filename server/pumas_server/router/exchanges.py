@@ -13,6 +13,7 @@ from types import TracebackType
 
 from pumas_crds.served_model import ServedModel
 from pumas_server.contract.errors import Code, ContractError
+from pumas_server.provider.address import Body
 from pumas_server.router.admission import Admission
 from pumas_server.router.balance import Balance
 from pumas_server.router.catalog_row import Row, Target
@@ -71,7 +72,7 @@ class Exchanges:
         session: Session,
         row: Row,
         path: str,
-        body: bytes,
+        body: Body,
         headers: Mapping[str, str],
     ) -> Exchange:
         """POST `body` to one of the row's endpoints; returns after the answer's header.
@@ -97,7 +98,7 @@ class Exchanges:
         uid: str,
         session: Session,
         path: str,
-        body: bytes,
+        body: Body,
         headers: Mapping[str, str],
     ) -> Exchange:
         admission = self._admission

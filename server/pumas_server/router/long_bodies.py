@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.json_weight import is_light
+from pumas_server.provider.address import Body
 from pumas_server.router.body_reading import Failed, Found, Got, Reading, Refused
 from pumas_server.router.niceness import step_back
 from pumas_server.router.reader_process import ReaderProcess
@@ -30,13 +31,13 @@ class LongBodies:
         self._thread = ThreadPoolExecutor(1, "long-bodies", initializer=step_back)
 
     async def read(
-        self, session: Session, asked: Reading[Got], raw: bytes, *, at_length: bool = False
+        self, session: Session, asked: Reading[Got], raw: Body, *, at_length: bool = False
     ) -> Got:
         """What the body holds. `at_length`: reading takes long, however short it is.
 
         Raises `ContractError`; `SessionEnded` when the session ends before a long one was read.
         """
-        if not at_length and is_light(raw, LONG_WEIGHT):
+        if isinstance(raw, bytes) and not at_length and is_light(raw, LONG_WEIGHT):
             return asked.read(raw)
         loop = asyncio.get_running_loop()
         with session.interruptible():

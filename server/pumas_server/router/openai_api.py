@@ -15,6 +15,7 @@ from http import HTTPStatus
 
 from pumas_server.contract.bounds import MAX_RESPONSE_BYTES
 from pumas_server.contract.errors import Code, ContractError, Outcome
+from pumas_server.provider.address import Body
 from pumas_server.router.access import principal_of
 from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.admission import BufferBudget, BufferLease
@@ -36,6 +37,7 @@ from pumas_server.router.asgi import (
 from pumas_server.router.body_reading import Forwarded
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.forwarded_routes import ROUTES
+from pumas_server.router.growing_body import assemble
 from pumas_server.router.long_bodies import LongBodies
 from pumas_server.router.metrics import Metrics
 from pumas_server.router.openai_refusals import (
@@ -128,7 +130,7 @@ class OpenAiApi:
     async def _forward(
         self,
         scope: Scope,
-        body: bytes,
+        body: Body,
         session: Session,
         lease: BufferLease,
         record: OperationRecord,
@@ -143,7 +145,7 @@ class OpenAiApi:
         record.profile = row.profile
         row = await self._awake(session, row)
         require(row, self._route.capability, self._path, self._route.requires)
-        sent = address.rewrite(body, row.upstream_model) if row.external else body
+        sent = assemble(*address.rewrite(body, row.upstream_model)) if row.external else body
         headers = _request_headers(told)
         with await self._reach.open(session, row, self._path, sent, headers) as response:
             record.status = response.status

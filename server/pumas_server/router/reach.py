@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pumas_server.contract.errors import Code, ContractError
+from pumas_server.provider.address import Body
 from pumas_server.router.activator import Activator, LoadFailed
 from pumas_server.router.catalog_row import Row
 from pumas_server.router.exchanges import Exchange, Exchanges
@@ -25,7 +26,7 @@ class Reach:
         self._workers = workers
 
     async def open(
-        self, session: Session, row: Row, path: str, body: bytes, headers: Mapping[str, str]
+        self, session: Session, row: Row, path: str, body: Body, headers: Mapping[str, str]
     ) -> Exchange:
         """See `Exchanges.open`."""
         try:

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from typing import IO
 
+from pumas_server.provider.address import Body
 from pumas_server.router import body_reader
 from pumas_server.router.body_reader import ANSWER, REQUEST
 from pumas_server.router.body_reading import Failed, Found, Got, Reading, Refused
@@ -25,7 +26,7 @@ class ReaderProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
 
-    def ask(self, asked: Reading[Got], raw: bytes) -> Found[Got] | Refused | Failed | None:
+    def ask(self, asked: Reading[Got], raw: Body) -> Found[Got] | Refused | Failed | None:
         """What comes of reading a body; None when the process ended meanwhile."""
         what = pickle.dumps(asked, pickle.HIGHEST_PROTOCOL)
         if self._killed:

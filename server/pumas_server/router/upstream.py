@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from pumas_server.contract.errors import Code, ContractError
+from pumas_server.provider.address import Body
 from pumas_server.router.catalog_row import Target
 from pumas_server.router.origin import Place, place_of
 from pumas_server.router.sessions import Session
@@ -62,7 +63,7 @@ class Upstream:
         session: Session,
         target: Target,
         path: str,
-        body: bytes,
+        body: Body,
         headers: Mapping[str, str],
         still_serves: Callable[[], bool],
     ) -> Call:
@@ -134,7 +135,7 @@ def _place(target: Target) -> Place:
 
 
 def _head(
-    place: Place, api_key: str | None, path: str, body: bytes, headers: Mapping[str, str]
+    place: Place, api_key: str | None, path: str, body: Body, headers: Mapping[str, str]
 ) -> bytes:
     """The request's line and header. Raises `ContractError` where a value is none of a field."""
     fields = {"content-type": _JSON, **headers, "accept-encoding": "identity"}

@@ -16,6 +16,7 @@ from typing import cast
 
 import httptools
 
+from pumas_server.provider.address import Body
 from pumas_server.router.upstream_answer import UpstreamAnswer
 
 #: The longest field of a header or trailer, and how many there may be.
@@ -72,7 +73,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Whether a request can be written."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def ask(self, head: bytes, body: bytes) -> UpstreamAnswer:
+    def ask(self, head: bytes, body: Body) -> UpstreamAnswer:
         """Send a request; its answer comes. The connection is open, and nobody else's."""
         transport = self._transport
         assert transport is not None, "a connection is asked once it is made"
@@ -236,7 +237,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self.open:
             cast("asyncio.Transport", self._transport).resume_reading()
 
-    async def _write(self, transport: asyncio.Transport, body: bytes) -> None:
+    async def _write(self, transport: asyncio.Transport, body: Body) -> None:
         view = memoryview(body)
         for start in range(0, len(view), _WRITE_WHOLE_BYTES):
             if transport.is_closing():

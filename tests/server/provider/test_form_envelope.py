@@ -88,9 +88,9 @@ def test_whoever_encoded_it_it_is_read_and_only_the_models_bytes_are_replaced(
         raw, kind = encode(fields, file)
         found = read_form(raw, kind)
         assert (found.model, found.stream) == (model, stream == "true")
-        assert found.rewrite(raw, model) == raw
+        assert b"".join(found.rewrite(raw, model)) == raw
         renamed = [(n, other if n == "model" else value) for n, value in fields]
-        assert found.rewrite(raw, other) == encode(renamed, file)[0]
+        assert b"".join(found.rewrite(raw, other)) == encode(renamed, file)[0]
 
 
 class fixed_boundary:
@@ -239,4 +239,4 @@ def test_nonsense_is_read_or_refused_and_never_anything_else(
     except ContractError as error:
         assert error.code is Code.INVALID_REQUEST
     else:
-        assert found.rewrite(raw, found.model) == raw
+        assert b"".join(found.rewrite(raw, found.model)) == raw

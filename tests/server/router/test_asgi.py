@@ -1,10 +1,8 @@
-"""Reading a body: a long one is read by turns and put together off the loop, whatever it is."""
+"""Reading a body: a long one is read by turns, whatever it is."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from pumas_server.contract.errors import ContractError
 from pumas_server.router import asgi
 from pumas_server.router.admission import BufferBudget
-from pumas_server.router.sessions import Session, SessionEnded, Sessions
+from pumas_server.router.sessions import SessionEnded, Sessions
 from pumas_server.router.turns import Turns
 
 PIECE = b"x" * 262_144
@@ -38,7 +36,7 @@ class Body:
             "more_body": bool(self._left) or not self._whole,
         }
 
-    async def read(self, limit: int = 2**28) -> bytes:
+    async def read(self, limit: int = 2**28) -> bytes | memoryview:
         over = asyncio.Event()
 
         async def look() -> None:
@@ -73,27 +71,6 @@ async def test_a_long_body_lets_the_loop_look_around_between_its_pieces(turns: T
     assert await body.read() == PIECE * 10
     # The first piece tells that it is long; before each of the others the loop had its look.
     assert body.looks == sorted(set(body.looks))
-
-
-async def test_it_is_put_together_on_a_thread(
-    turns: Turns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    where: list[int] = []
-    at_length = asgi.at_length
-
-    async def noted(session: Session, size: int, work: Callable[[], bytes]) -> bytes:
-        def there() -> bytes:
-            where.append(threading.get_ident())
-            return work()
-
-        return await at_length(session, size, there)
-
-    monkeypatch.setattr(asgi, "at_length", noted)
-    assert await Body(*[PIECE] * 4).read() == PIECE * 4
-    assert len(where) == 1
-    assert where[0] != threading.get_ident()
-    assert await Body(PIECE, PIECE).read() == PIECE * 2
-    assert len(where) == 1
 
 
 @pytest.mark.parametrize(
