@@ -27,6 +27,8 @@ from pumas_server.worker.onnx.files import LocalFiles
 from pumas_server.worker.onnx.served import Handler, Limit, Served
 
 PATH = "/v1/images/generations"
+CONTRACT_SIDES = ("`options.width`", "`options.height`")
+"""Where an operation of the contract has the sides."""
 
 
 def load_image_model(
@@ -69,10 +71,13 @@ def build_limits(sizes: Sizes) -> tuple[Limit, ...]:
 
 
 def build_check(pipeline: Pipeline) -> Callable[[dict[str, object]], None]:
-    """What refuses a body that the handler would refuse."""
+    """What refuses a body that the handler would refuse, in the words of the contract.
+
+    The router asks it for an operation of the contract, whose caller wrote no `size`.
+    """
 
     def check(body: dict[str, object]) -> None:
-        read_image_request(body, pipeline.folder.sizes)
+        read_image_request(body, pipeline.folder.sizes, CONTRACT_SIDES)
 
     return check
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pumas_server.worker.diffusion.image_size import Size, Sizes, read_size
+from pumas_server.worker.diffusion.image_size import SIDES, Size, Sizes, read_size
 from pumas_server.worker.legible import legible
 from pumas_server.worker.onnx.served import Unfit
 
@@ -28,8 +28,13 @@ class ImageRequest:
     """None: any."""
 
 
-def read_image_request(body: dict[str, object], sizes: Sizes) -> ImageRequest:
-    """Read and check a body; raises `Unfit`, naming the field. Without a size it is the native."""
+def read_image_request(
+    body: dict[str, object], sizes: Sizes, sides: tuple[str, str] = SIDES
+) -> ImageRequest:
+    """Read and check a body; raises `Unfit`, naming the field. Without a size it is the native.
+
+    `sides` are the fields in which whoever is told wrote the width and the height.
+    """
     for field, value in body.items():
         if field not in _FIELDS and value is not None:
             raise Unfit(f"{legible(field, 80)} is not supported")
@@ -39,7 +44,7 @@ def read_image_request(body: dict[str, object], sizes: Sizes) -> ImageRequest:
         raise Unfit("response_format must be b64_json")
     return ImageRequest(
         prompt=_read_prompt(body.get("prompt")),
-        size=_read_size(body.get("size"), sizes),
+        size=_read_size(body.get("size"), sizes, sides),
         seed=_read_seed(body.get("seed")),
     )
 
@@ -56,12 +61,12 @@ def _read_prompt(value: object) -> str:
     return value
 
 
-def _read_size(value: object, sizes: Sizes) -> Size:
+def _read_size(value: object, sizes: Sizes, sides: tuple[str, str]) -> Size:
     if value is None:
         return sizes.native
     if not isinstance(value, str):
         raise Unfit("size must be a string")
-    return sizes.check(read_size(value))
+    return sizes.check(read_size(value), sides)
 
 
 def _read_seed(value: object) -> int | None:

@@ -18,6 +18,8 @@ from pumas_server.worker.onnx.served import Unfit
 
 AREA_LIMIT = 1 << 21
 """Pixels: 6 MiB before compression."""
+SIDES = ("width", "height")
+"""What the sides are called where nobody calls them otherwise."""
 _REACH = 2
 _SIZE = re.compile(r"([1-9][0-9]{0,9})x([1-9][0-9]{0,9})", re.ASCII)
 
@@ -56,13 +58,17 @@ class Sizes:
     native: Size
     """What the model was trained with; within the limits."""
 
-    def check(self, size: Size) -> Size:
-        """Return the size; raises `Unfit`, naming the field and the limit, if it is not allowed."""
-        self.width.check("width", size.width)
-        self.height.check("height", size.height)
+    def check(self, size: Size, sides: tuple[str, str] = SIDES) -> Size:
+        """Return the size; raises `Unfit`, naming the field and the limit, if it is not allowed.
+
+        `sides` are the fields in which the caller wrote the width and the height.
+        """
+        width, height = sides
+        self.width.check(width, size.width)
+        self.height.check(height, size.height)
         if size.width * size.height > self.area:
             raise Unfit(
-                f"width x height is {size.width * size.height} pixels;"
+                f"{width} x {height} is {size.width * size.height} pixels;"
                 f" this model allows {self.area}"
             )
         return size

@@ -69,3 +69,14 @@ def test_what_cannot_be_done_is_unfit_by_its_field(change: dict[str, object], me
     with pytest.raises(Unfit) as caught:
         read_image_request(BODY | change, SIZES)
     assert str(caught.value) == message
+
+
+def test_the_sides_are_called_as_whoever_is_told_wrote_them() -> None:
+    for size, message in (
+        ("18x16", "a is 18; this model allows multiples of 4"),
+        ("16x18", "b is 18; this model allows multiples of 4"),
+        ("64x64", "a x b is 4096 pixels; this model allows 2048"),
+    ):
+        with pytest.raises(Unfit) as caught:
+            read_image_request(BODY | {"size": size}, SIZES, ("a", "b"))
+        assert str(caught.value) == message
