@@ -14,6 +14,7 @@ from pumas_crds.activation import Activation
 from pumas_crds.addressed import Addressed, url_rule
 from pumas_crds.engine import LLAMA_CPP_SETTINGS, ONNX_RUNTIME_SETTINGS, Engine
 from pumas_crds.facts import Fault, FileFacts, RuntimeStatus
+from pumas_crds.recorded_task import RecordedTask
 from pumas_crds.resource import Closed, Condition, ObjectMeta, Open, Rule, closed
 from pumas_crds.source import Source
 from pumas_crds.vocabulary import (
@@ -23,7 +24,6 @@ from pumas_crds.vocabulary import (
     PROFILE_PATTERN,
     LoadState,
     Runtime,
-    Task,
 )
 
 Name = Annotated[str, Field(max_length=256)]
@@ -116,7 +116,7 @@ class ServedModelSpec(Closed):
     """What answers for the model."""
     endpoint: ExternalEndpoint | None = None
     """The server, with runtime external."""
-    task: Task | None = None
+    task: RecordedTask | None = None
     """The recorded task, in the hub's words. Default: what file and engine show."""
     source: Source | None = None
     """Where the weights are."""

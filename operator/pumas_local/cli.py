@@ -43,6 +43,15 @@ def _engine_version() -> str | None:
         return None
 
 
+def _read_task(word: str) -> Task:
+    from pumas_crds.recorded_task import describe_no_task
+
+    try:
+        return Task(word)
+    except ValueError:
+        raise typer.BadParameter(f"{describe_no_task(word)}.") from None
+
+
 def _print_build_info(wanted: bool) -> None:
     if wanted:
         typer.echo(json.dumps(build_info()))
@@ -132,7 +141,9 @@ def inspect(
     task: Annotated[
         Task | None,
         typer.Option(
-            metavar="TASK", help="What it is to be served for; as a manifest's spec.task."
+            parser=_read_task,
+            metavar="TASK",
+            help="What it is to be served for; as a manifest's spec.task.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -245,7 +245,11 @@ def test_the_engine_itself_refuses_what_is_too_long(serving: Serving) -> None:
 
 @pytest.mark.parametrize(
     ("width", "height", "words"),
-    [(33, 32, ("`options.width` is 33",)), (32, 4096, ("`options.height`", "4096")), (64, 64, ("`options.width` x `options.height`",))],
+    [
+        (33, 32, ("`options.width` is 33",)),
+        (32, 4096, ("`options.height`", "4096")),
+        (64, 64, ("`options.width` x `options.height`",)),
+    ],
 )
 def test_sizes_that_the_pipeline_does_not_make(
     serving: Serving, width: int, height: int, words: tuple[str, ...]
