@@ -48,7 +48,10 @@ class Engine(Closed):
     model_config = closed(_EXTRA_RULE)
 
     context_tokens: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
-    """Context of one slot. Default: the smaller of the training context and 8192."""
+    """Context of one slot. Default: the smaller of the training context and 8192.
+
+    More than the training context is lowered to it; `context_tokens` of discovery tells.
+    """
     parallel: Annotated[int, Field(ge=1, le=256)] | None = None
     """Calls worked on at once: slots, each with the whole context. Default: 4 for text, else 1."""
     gpu_layers: Annotated[int, Field(ge=0, le=100_000)] | None = None

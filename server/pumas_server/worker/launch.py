@@ -47,6 +47,14 @@ def select_context_tokens(spec: WorkerSpec, file: FileFacts) -> int:
     return min(wanted, file.context_tokens) if file.context_tokens else wanted
 
 
+def describe_less_context(spec: WorkerSpec, file: FileFacts) -> str | None:
+    """A sentence when slots get less context than was asked for; else None."""
+    wanted, given = spec.engine.context_tokens, select_context_tokens(spec, file)
+    if wanted is None or given >= wanted:
+        return None
+    return f"engine.contextTokens is {wanted}; the model was trained with {given}, which it gets."
+
+
 def select_slots(spec: WorkerSpec, mode: EngineMode, limits: EngineLimits | None = None) -> int:
     """Calls that the engine works on at once: as asked, else as many as suit it."""
     suits = DEFAULT_SLOTS if mode is EngineMode.GENERATE else 1

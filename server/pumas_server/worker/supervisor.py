@@ -31,7 +31,7 @@ from pumas_server.worker.engine_client import EngineClient, WarmUpRefused
 from pumas_server.worker.engine_process import EngineProcess, write_to_stderr
 from pumas_server.worker.exchange import NoAnswer
 from pumas_server.worker.first import first
-from pumas_server.worker.launch import select_refused_argument
+from pumas_server.worker.launch import describe_less_context, select_refused_argument
 from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
 from pumas_server.worker.memory_limit import oom_kills
 from pumas_server.worker.model_files import check_files
@@ -145,6 +145,8 @@ class Supervisor:
         if flag := select_refused_argument(self._program, spec):
             message = f"The engine of this pod does not take {flag} of engine.extraArgs."
             return Fault(reason=Reason.NOT_IMPLEMENTED, message=message)
+        if less := describe_less_context(spec, file):
+            write_to_stderr(f"supervisor: {less}")
         limits = self._program.limits
         if limits is not None and (refusal := limits.refuse_mode(choice.mode)):
             return Fault(reason=Reason.NOT_IMPLEMENTED, message=refusal)

@@ -17,6 +17,7 @@ from pumas_server.worker.engine import WHEEL_ARGUMENTS, EngineProgram
 from pumas_server.worker.launch import (
     LaunchSettings,
     build_engine_command,
+    describe_less_context,
     select_context_tokens,
     select_cpus,
     select_refused_argument,
@@ -194,6 +195,27 @@ def test_a_fetched_file_is_loaded_from_the_cache() -> None:
 def test_context_of_a_slot(asked: int | None, trained: int, tokens: int) -> None:
     file = FileFacts(architecture="llama", context_tokens=trained)
     assert select_context_tokens(spec(context_tokens=asked), file) == tokens
+
+
+@pytest.mark.parametrize(
+    ("asked", "trained", "told"),
+    [
+        (
+            1_000_000,
+            2048,
+            "engine.contextTokens is 1000000; the model was trained with 2048, which it gets.",
+        ),
+        (2048, 2048, None),
+        (1024, 2048, None),
+        (1_000_000, 0, None),
+        (None, 2048, None),
+    ],
+)
+def test_less_context_than_was_asked_for_is_told(
+    asked: int | None, trained: int, told: str | None
+) -> None:
+    file = FileFacts(architecture="llama", context_tokens=trained)
+    assert describe_less_context(spec(context_tokens=asked), file) == told
 
 
 def test_slots() -> None:

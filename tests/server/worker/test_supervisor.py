@@ -93,6 +93,16 @@ def test_settings_reach_the_engine(tiny_models: Path, tmp_path: Path) -> None:
         assert (props["chat_template"], props["model_alias"]) == ("MINE", "tiny")
 
 
+def test_more_context_than_the_model_has_is_told_of_in_the_log(
+    tiny_models: Path, tmp_path: Path
+) -> None:
+    engine = {"contextTokens": 1_000_000}
+    with worker(tmp_path, tiny_models / "tiny-chat.gguf", engine=engine) as pod:
+        assert pod.until_state("ready")["runtime"]["context_tokens"] == 2048
+        told = "engine.contextTokens is 1000000; the model was trained with 2048, which it gets."
+        assert f"supervisor: {told}\n" in pod.log
+
+
 def test_a_fetched_file_is_served_from_the_cache(tiny_models: Path, tmp_path: Path) -> None:
     cached = tmp_path / "models" / f"sha256-{'a5' * 32}" / "tiny.gguf"
     cached.parent.mkdir(parents=True)
