@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from pumas_crds.vocabulary import Task
+from pumas_crds.vocabulary import DISTRIBUTION, Task
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -21,7 +21,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 def build_info() -> dict[str, object]:
     """Build and protocol identity; no route reports another."""
     from pumas_crds.facts import DESCRIPTOR_VERSION
-    from pumas_crds.vocabulary import API_VERSION, DISTRIBUTION
+    from pumas_crds.vocabulary import API_VERSION
     from pumas_server.contract.registry import SUPPORTED_CONTRACT_VERSIONS
 
     return {
@@ -58,8 +58,23 @@ def _print_build_info(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pumas {version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
 @app.callback()
 def pumas(
+    own_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version.",
+        ),
+    ] = False,
     build_info: Annotated[
         bool,
         typer.Option(

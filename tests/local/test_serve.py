@@ -6,7 +6,9 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +326,12 @@ def test_build_info() -> None:
         info = json.loads("".join(serving.out))
         assert info["supported_contract_versions"] == [1]
         assert re.fullmatch(r"\d+\.\d+\.\d+", info["version"])
+
+
+def test_version() -> None:
+    told = subprocess.run([PUMAS, "--version"], capture_output=True, text=True, timeout=30)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == f"pumas {version('pumas-serving')}\n"
 
 
 def test_once_needs_a_prompt(tmp_path: Path) -> None:
