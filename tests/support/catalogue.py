@@ -231,11 +231,14 @@ async def running_catalogue(
         yield catalogue
 
 
-def assert_problem(told: Told, code: str, status: int) -> dict[str, Any]:
-    """The answer is this problem, and says so everywhere alike."""
+def assert_problem(
+    told: Told, code: str, status: int, outcome: str = "not_admitted"
+) -> dict[str, Any]:
+    """The answer is this problem, and says so everywhere alike; and whether it had an effect."""
     assert told.status == status, told.raw
     assert told.headers["content-type"] == "application/problem+json"
     assert told.headers["cache-control"] == "no-store"
+    assert told.headers["x-pumas-outcome"] == outcome
     problem: dict[str, Any] = told.json
     assert (problem["code"], problem["status"]) == (code, status)
     assert problem["type"] == f"/lmsp/v1/problems/{code}"

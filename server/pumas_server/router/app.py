@@ -227,7 +227,7 @@ class Router:
         @app.exception_handler(Exception)
         async def failed(request: Request, error: Exception) -> Response:
             # Raised again by the framework when this is sent, and logged by `__call__`.
-            return self._problems.of_fault() if _of_lmsp(request) else _failed()
+            return self._problems.of_fault(request) if _of_lmsp(request) else _failed()
 
         return app
 

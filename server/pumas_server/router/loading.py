@@ -53,7 +53,7 @@ class Loading:
             rests = row.model.spec.replicas == 0
             if rests or await self._scaled(catalog, row, 0):
                 return _after_unload(row)
-        raise Unsteerable("the model keeps changing")
+        raise Unsteerable("the model keeps changing", begun=False)
 
     def _look(self, model_uid: str) -> tuple[Catalog, Row]:
         catalog = self._workers.catalog

@@ -19,6 +19,11 @@ class Outdated(Exception):
 class Unsteerable(Exception):
     """It cannot be carried out now, or nobody knows whether it was; one sentence for people."""
 
+    def __init__(self, message: str, *, begun: bool = True) -> None:
+        super().__init__(message)
+        self.begun = begun
+        """Something was written, or sent to be written: it may have had an effect."""
+
 
 class Steering(Protocol):
     """Whoever carries it out."""
@@ -42,19 +47,22 @@ class Steering(Protocol):
         ...
 
 
+_MAY_NOT = "this router may not load or unload models"
+
+
 class NoSteering:
     """For a router that may only look: nothing is loaded or unloaded by it."""
 
     async def scale(self, model: ServedModel, replicas: int) -> None:
         """Refused."""
-        raise Unsteerable("this router may not load or unload models")
+        raise Unsteerable(_MAY_NOT, begun=False)
 
     async def renew(self, model: ServedModel) -> None:
         """Nobody is there to be told."""
 
     async def ask_again(self, model: ServedModel) -> None:
         """Refused."""
-        raise Unsteerable("this router may not load or unload models")
+        raise Unsteerable(_MAY_NOT, begun=False)
 
 
 NO_STEERING = NoSteering()

@@ -98,8 +98,14 @@ async def test_somebody_who_is_faster_is_looked_at_first() -> None:
 async def test_a_model_that_never_holds_still_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async with sleeping() as (running, model):
         model.outdated = 1000
-        with pytest.raises(Unsteerable, match="keeps changing"):
+        with pytest.raises(Unsteerable, match="keeps changing") as refused:
             await loading(running).load(UID)
+        assert refused.value.begun, "its Lease was written"
+        model.change(replicas=2, state="loaded")
+        await settled(running, model)
+        with pytest.raises(Unsteerable, match="keeps changing") as refused:
+            await loading(running).unload(UID)
+        assert not refused.value.begun, "each write was refused"
         with pytest.raises(ModelGone):
             await loading(running).load("another")
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from uuid import uuid4
 
 from pumas_crds.vocabulary import LoadState
+from pumas_server.contract.errors import Outcome
 from pumas_server.contract.redaction import redact
 from pumas_server.contract.strict_json import quoted
 from pumas_server.router.lmsp.catalogue import Entry
@@ -138,7 +139,9 @@ class Actions:
             body = answer_object(self._pages, refused, str(uuid4()))
             return Answer(refused.code.status, canonical(body))
         except Unsteerable as error:
-            raise ProblemError(ProblemCode.UNAVAILABLE, redact(str(error))) from None
+            outcome = Outcome.UNKNOWN if error.begun else Outcome.NOT_ADMITTED
+            detail = redact(str(error))
+            raise ProblemError(ProblemCode.UNAVAILABLE, detail, outcome=outcome) from None
         return Answer(status, canonical(with_state(entry.object, state, self._pages)))
 
     def _not_found(self, model_id: str) -> Answer:

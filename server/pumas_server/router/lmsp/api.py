@@ -21,7 +21,7 @@ from pumas_server.router.lmsp.idempotency_key import HEADER as KEY_HEADER
 from pumas_server.router.lmsp.idempotency_key import read_key
 from pumas_server.router.lmsp.load_control import LoadControl
 from pumas_server.router.lmsp.memory_records import MemoryRecords
-from pumas_server.router.lmsp.paths import MODELS, PROBLEM_PAGE, model_path
+from pumas_server.router.lmsp.paths import MODELS, PROBLEM_PAGE, READ_METHODS, model_path
 from pumas_server.router.lmsp.problem_responses import problem_response
 from pumas_server.router.lmsp.problems import RETRY_SECONDS, ProblemCode, ProblemError
 from pumas_server.router.lmsp.query import read_query
@@ -34,7 +34,7 @@ MAX_BODY_BYTES = 1024
 #: Less than a router that stops gives its calls: nobody who dawdles holds it up.
 BODY_SECONDS = 5.0
 
-_READ = ["GET", "HEAD"]
+_READ = [*READ_METHODS]
 _READ_HEADERS = {"Cache-Control": "private, no-cache", "Vary": "Authorization"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumas_server.contract.errors import Outcome
 from pumas_server.router.lmsp.actions import Action
 from pumas_server.router.lmsp.answer_bodies import CatalogueModel, CatalogueModels, Problem
 from pumas_server.router.lmsp.paths import MODELS, PROBLEM_PAGE
@@ -33,6 +34,7 @@ _PROBLEMS = {
     503: "It cannot be done now",
 }
 _PASSING = frozenset({409, 503})
+_UNSURE = frozenset({503})
 
 _MODEL_ID = parameter("model_id", "path", {"minLength": 1}, required=True)
 _IF_NONE_MATCH = parameter("If-None-Match", "header", {})
@@ -131,8 +133,14 @@ def _problems(statuses: Iterable[int]) -> Json:
     return {str(status): _problem(status) for status in statuses}
 
 
+def _outcome(status: int) -> Json:
+    # An action that could not be carried out to its end is 503 as well.
+    known = [*Outcome] if status in _UNSURE else [Outcome.NOT_ADMITTED]
+    return {"required": True, "schema": {"enum": [outcome.value for outcome in known]}}
+
+
 def _problem(status: int) -> Json:
-    headers: Json = {"X-Request-Id": _ALWAYS}
+    headers: Json = {"X-Request-Id": _ALWAYS, "X-Pumas-Outcome": _outcome(status)}
     if status in _PASSING:
         headers["Retry-After"] = _SECONDS
     return {

@@ -11,6 +11,7 @@ from pumas_server.router.lmsp.problems import PAGES
 #: What the document describes stands below this.
 ROOT = "/lmsp/"
 MODELS = f"{ROOT}v1/models"
+READ_METHODS = ("GET", "HEAD")
 PROBLEM_PAGE = f"{PAGES}{{code}}"
 
 _ACTED_ON = re.compile(rf"{MODELS}/.*/({'|'.join(Action)})", re.DOTALL)
@@ -28,5 +29,5 @@ def allowed_methods(path: str, found: str, *, managed: bool) -> str:
     alike.
     """
     if not managed and _ACTED_ON.fullmatch(path):
-        return "GET, HEAD"
+        return ", ".join(READ_METHODS)
     return ", ".join(sorted(found.split(", ")))

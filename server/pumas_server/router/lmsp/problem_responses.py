@@ -9,7 +9,8 @@ from uuid import uuid4
 from fastapi import Request, Response
 from starlette.exceptions import HTTPException
 
-from pumas_server.router.lmsp.paths import allowed_methods
+from pumas_server.contract.errors import Outcome
+from pumas_server.router.lmsp.paths import READ_METHODS, allowed_methods
 from pumas_server.router.lmsp.problems import (
     MEDIA_TYPE,
     RETRY_SECONDS,
@@ -20,6 +21,7 @@ from pumas_server.router.lmsp.problems import (
 )
 
 REQUEST_ID_HEADER = "X-Request-Id"
+OUTCOME_HEADER = "X-Pumas-Outcome"
 
 _PASSING = frozenset({ProblemCode.UNAVAILABLE, ProblemCode.IDEMPOTENCY_IN_PROGRESS})
 
@@ -36,7 +38,7 @@ class ProblemResponses:
         if error.code in _PASSING:
             headers["Retry-After"] = str(RETRY_SECONDS)
         body = canonical(answer_object(self._pages, error, str(uuid4())))
-        return problem_response(error.code.status, body, headers)
+        return problem_response(error.code.status, body, headers, error.outcome)
 
     def of_framework(self, request: Request, error: HTTPException) -> Response:
         """The answer where no route of ours was reached."""
@@ -52,17 +54,22 @@ class ProblemResponses:
             case _:
                 return self.of(ProblemError(ProblemCode.INVALID_REQUEST, str(error.detail)))
 
-    def of_fault(self) -> Response:
-        """The answer when the router itself failed."""
+    def of_fault(self, request: Request) -> Response:
+        """The answer when the router itself failed. How far an action had come is not known."""
+        read = request.method in READ_METHODS
+        outcome = Outcome.NOT_ADMITTED if read else Outcome.UNKNOWN
         detail = "the service failed; its log says how"
-        return self.of(ProblemError(ProblemCode.INTERNAL_ERROR, detail))
+        return self.of(ProblemError(ProblemCode.INTERNAL_ERROR, detail, outcome=outcome))
 
 
-def problem_response(status: int, body: str, headers: dict[str, str]) -> Response:
-    """The answer of a body, whose request id is also a header."""
+def problem_response(
+    status: int, body: str, headers: dict[str, str], outcome: Outcome = Outcome.NOT_ADMITTED
+) -> Response:
+    """The answer of a body, whose request id is also a header, as is whether it had an effect."""
     instance: str = json.loads(body)["instance"]
     headers = headers | {
         REQUEST_ID_HEADER: instance.removeprefix("urn:uuid:"),
+        OUTCOME_HEADER: outcome.value,
         "Cache-Control": "no-store",
     }
     return Response(body, status, headers, media_type=MEDIA_TYPE)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 
+from pumas_server.contract.errors import Outcome
+
 MEDIA_TYPE = "application/problem+json"
 
 #: Where the pages are, unless a setting says another place.
@@ -100,12 +102,21 @@ _MEANING: dict[ProblemCode, tuple[int, str, str]] = {
 class ProblemError(Exception):
     """A request is answered with a problem."""
 
-    def __init__(self, code: ProblemCode, detail: str, *, param: str | None = None) -> None:
+    def __init__(
+        self,
+        code: ProblemCode,
+        detail: str,
+        *,
+        param: str | None = None,
+        outcome: Outcome = Outcome.NOT_ADMITTED,
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
         self.param = param
         """The parameter or header field that is at fault."""
+        self.outcome = outcome
+        """Unknown once a load or unload has begun to be written."""
 
 
 def problem_object(

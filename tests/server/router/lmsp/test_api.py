@@ -179,7 +179,7 @@ async def test_what_cannot_be_done_now_is_503(catalogue: RunningCatalogue) -> No
     catalogue.models.fault = Unsteerable("The API server does not answer.")
     for action in ("load", "unload"):
         told = await catalogue.post(f"{BASE}/{A}/{action}", Idempotency_Key="k-" + action)
-        problem = assert_problem(told, "unavailable", 503)
+        problem = assert_problem(told, "unavailable", 503, "unknown")
         assert problem["detail"] == "The API server does not answer."
         assert told.headers["retry-after"] == "1"
     catalogue.models.fault = None
@@ -188,12 +188,30 @@ async def test_what_cannot_be_done_now_is_503(catalogue: RunningCatalogue) -> No
     assert "idempotent-replayed" not in told.headers
 
 
+async def test_what_was_never_begun_is_said_to_have_had_no_effect(
+    catalogue: RunningCatalogue,
+) -> None:
+    catalogue.models.fault = Unsteerable("this router may not load models", begun=False)
+    told = await catalogue.post(f"{BASE}/{A}/load")
+    assert_problem(told, "unavailable", 503, "not_admitted")
+
+
+async def test_a_fault_of_ours_while_reading_had_no_effect(
+    catalogue: RunningCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(raw: bytes) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(api, "read_query", fail)
+    assert_problem(await catalogue.get(), "internal_error", 500, "not_admitted")
+
+
 async def test_a_fault_of_ours_is_a_problem_too(
     catalogue: RunningCatalogue, caplog: pytest.LogCaptureFixture
 ) -> None:
     catalogue.models.fault = RuntimeError("secret words")
     told = await catalogue.post(f"{BASE}/{A}/load")
-    assert_problem(told, "internal_error", 500)
+    assert_problem(told, "internal_error", 500, "unknown")
     assert b"secret" not in told.raw
     faults = [r for r in caplog.records if r.levelno >= logging.ERROR]
     assert [r.getMessage() for r in faults] == ["a request failed inside the router"]
