@@ -21,6 +21,7 @@ from pumas_server.contract.descriptors import (
 )
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.strict_json import quoted
+from pumas_server.router.at_rest import explain_rest
 from pumas_server.router.catalog_row import Evidence, Identity, Row, Target
 from pumas_server.router.last_facts import last_facts, select_inputs
 from pumas_server.router.observations import UNOBSERVED, Observation, ObservationKey, key_of
@@ -117,11 +118,14 @@ def build_catalog(
     observations: Mapping[ObservationKey, Observation],
     external_in_flight: int,
     before: Catalog | None = None,
+    *,
+    managed: bool = False,
 ) -> Catalog:
     """The catalogue of what is known now. Losers of a duplicate identity are not listed.
 
     A row of which nothing has changed is taken from the catalogue `before`, which was built with
-    the same limit: with a thousand models one of them changes at a time.
+    the same limit and by a router of the same kind (`managed`: it loads models by request): with a
+    thousand models one of them changes at a time.
     """
     listed = [r for r in records if not lost(r.model)]
     count: dict[str, int] = defaultdict(int)
@@ -133,7 +137,7 @@ def build_catalog(
         made_of = Evidence(record, seen, count[record.model.alias] > 1)
         old = before.by_uid(record.model.metadata.uid) if before is not None else None
         same = old is not None and old.made_of == made_of
-        rows.append(old if old is not None and same else _row(made_of, external_in_flight))
+        rows.append(old if old is not None and same else _row(made_of, external_in_flight, managed))
     return Catalog(rows)
 
 
@@ -143,7 +147,7 @@ def lost(model: ServedModel) -> bool:
     return error is not None and error.reason is Reason.DUPLICATE_IDENTITY
 
 
-def _row(made_of: Evidence, external_in_flight: int) -> Row:
+def _row(made_of: Evidence, external_in_flight: int, managed: bool) -> Row:
     record = made_of.record
     model, external = record.model, record.model.spec.runtime is Runtime.EXTERNAL
     seen = list(zip(record.endpoints, made_of.observations, strict=True))
@@ -164,13 +168,15 @@ def _row(made_of: Evidence, external_in_flight: int) -> Row:
     if not targets:
         # An engine that starts has not told what it takes, but its files have.
         facts = replace(facts, ready=False, expected_input=select_inputs(model.status.file))
+    load_state = _load_state(model, bool(targets))
     return Row(
         model=model,
-        load_state=_load_state(model, bool(targets)),
+        load_state=load_state,
         facts=facts,
         descriptors=declare(model.spec, facts),
         targets=targets,
         error=_error(model, seen, bool(targets)),
+        rest=None if targets else explain_rest(model, load_state, managed=managed),
         profile_required=made_of.profile_required,
         made_of=made_of,
     )

@@ -67,6 +67,8 @@ class Row:
     descriptors: tuple[Descriptor, ...]
     targets: tuple[Target, ...]
     error: Fault | None
+    rest: Fault | None
+    """Why it cannot be called when it is at rest and nothing wakes it, and what does."""
     profile_required: bool
     made_of: Evidence
 
@@ -154,7 +156,11 @@ class Row:
             activation=ON_DEMAND if self.on_demand else None,
         )
 
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All that keeps it from serving, as far as that is known."""
+        return tuple(fault for fault in (self.error, self.rest) if fault is not None)
+
     def _row_error(self) -> RowError | None:
-        if self.error is None:
-            return None
-        return RowError(reason=self.error.reason, message=self.error.message)
+        faults = self.faults
+        return RowError(reason=faults[0].reason, message=faults[0].message) if faults else None

@@ -201,14 +201,18 @@ def error_headers(error: ContractError, outcome: Outcome) -> Headers:
 
 
 def resolve_on_row(operation: Operation, row: Row) -> Descriptor:
-    """Resolve, and say in a refusal why the model cannot serve, when that is known."""
+    """Resolve, and say in a refusal why the model cannot serve, when that is known.
+
+    Nobody is told to come back to a model that rests: it does not wake by itself.
+    """
     try:
         return resolve(operation, row.descriptors)
     except ContractError as error:
-        if error.code is not Code.CAPABILITY_UNAVAILABLE or row.error is None:
+        if error.code is not Code.CAPABILITY_UNAVAILABLE or not row.faults:
             raise
-        why = f"{row.error.reason}: {row.error.message}"
-        lasting = error.lasting or row.error.reason in PERMANENT_REASONS
+        why = "; ".join(f"{fault.reason}: {fault.message}" for fault in row.faults)
+        permanent = row.error is not None and row.error.reason in PERMANENT_REASONS
+        lasting = error.lasting or permanent or row.rest is not None
         raise ContractError(error.code, f"{error.message}; {why}", lasting=lasting) from None
 
 

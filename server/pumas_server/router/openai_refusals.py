@@ -73,7 +73,7 @@ def require(row: Row, capability: Capability, path: str, modalities: Iterable[st
         if not {*modalities} <= {*descriptor.input_modalities}:
             raise _unserved(row, path)
         return
-    why = f": {row.error.reason}: {row.error.message}" if row.error is not None else ""
+    why = "".join(f": {fault.reason}: {fault.message}" for fault in row.faults)
     match availability.reason:
         case UnavailableReason.MODEL_TASK_MISMATCH | UnavailableReason.UNSUPPORTED_ADAPTER:
             raise _unserved(row, path)
@@ -92,8 +92,6 @@ def require(row: Row, capability: Capability, path: str, modalities: Iterable[st
         raise RouteError(
             503, Code.CAPABILITY_UNAVAILABLE, f"model `{row.alias}` cannot be reached now{why}"
         )
-    if not why and row.model.spec.replicas == 0:
-        why = ": no pod is wanted (spec.replicas is 0)"
     raise RouteError(409, "model_not_ready", f"model `{row.alias}` is {row.load_state}{why}")
 
 

@@ -211,8 +211,8 @@ class Workers:
             key: unready(said) if key in self._ejections else said
             for key, said in self._observations.items()
         }
-        limit = self._settings.external_in_flight
-        self.catalog = build_catalog(self._records, said, limit, self.catalog)
+        limit, managed = self._settings.external_in_flight, self._settings.model_management
+        self.catalog = build_catalog(self._records, said, limit, self.catalog, managed=managed)
         swapped, self._swapped = self._swapped, asyncio.Event()
         swapped.set()
 

@@ -196,6 +196,31 @@ async def test_one_that_is_not_on_demand_is_not_waked() -> None:
         assert model.scaled == []
 
 
+@pytest.mark.parametrize(
+    ("managed", "way_out"),
+    [
+        (True, "POST /lmsp/v1/models/llm/load loads it"),
+        (False, "it is loaded where spec.replicas is 1 or more"),
+    ],
+)
+async def test_one_that_nobody_wakes_says_what_loads_it(managed: bool, way_out: str) -> None:
+    why = f"ScaledToZero: No pod is wanted, and no request to it changes that; {way_out}."
+    async with sleeping(managed=managed, onDemand=False) as (running, _):
+        body = json.dumps(chat_operation()).encode()
+        status, headers, raw = await running.post("/v1/model-operations", body)
+        assert (status, headers.get("retry-after")) == (503, None), "waiting does not help"
+        told = json.loads(raw)["error"]["message"]
+        assert told == f"not available now (chat_generation: runtime_unavailable); {why}"
+        status, _, raw = await running.post("/v1/chat/completions", CHAT)
+        assert status == 409
+        assert json.loads(raw)["error"]["message"] == f"model `llm` is unloaded: {why}"
+        for path in ("/v1/served-models", "/v1/capabilities?model=llm"):
+            async with running.client.get(path) as answer:
+                found = await answer.json()
+            (entry,) = found.get("models", [found])
+            assert f"{entry['error']['reason']}: {entry['error']['message']}" == why
+
+
 async def test_somebody_who_is_faster_is_looked_at_first() -> None:
     async with sleeping() as (running, model):
         model.outdated = 2

@@ -27,7 +27,7 @@ from pumas_server.contract.errors import Code
 from pumas_server.router import openai_api, openai_refusals
 from pumas_server.router.access import ANONYMOUS
 from pumas_server.router.forwarded_routes import ROUTES
-from pumas_server.router.lmsp.actions import Action
+from pumas_server.router.lmsp.action import Action
 from pumas_server.router.lmsp.idempotency_key import fingerprint
 from pumas_server.router.lmsp.memory_records import MemoryRecords
 from pumas_server.router.openapi import FORWARDED_STATUSES, OPERATION_STATUSES, build_openapi

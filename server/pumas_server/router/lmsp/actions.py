@@ -11,13 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from uuid import uuid4
 
 from pumas_crds.vocabulary import LoadState
 from pumas_server.contract.errors import Outcome
 from pumas_server.contract.redaction import redact
 from pumas_server.contract.strict_json import quoted
+from pumas_server.router.lmsp.action import Action
 from pumas_server.router.lmsp.catalogue import Entry
 from pumas_server.router.lmsp.idempotency_key import fingerprint
 from pumas_server.router.lmsp.load_control import LoadControl, ModelGone, NotLoadable
@@ -40,13 +40,6 @@ from pumas_server.router.lmsp.request_records import (
 from pumas_server.router.steering import Unsteerable
 
 _log = logging.getLogger(__name__)
-
-
-class Action(StrEnum):
-    """What can be done to a model."""
-
-    LOAD = "load"
-    UNLOAD = "unload"
 
 
 @dataclass(frozen=True, slots=True)

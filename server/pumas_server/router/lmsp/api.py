@@ -15,7 +15,8 @@ from starlette.requests import ClientDisconnect
 
 from pumas_server.contract.strict_json import Unreadable, quoted, read_document
 from pumas_server.router.access import principal_of
-from pumas_server.router.lmsp.actions import Action, Actions, Answer, model_not_found
+from pumas_server.router.lmsp.action import Action
+from pumas_server.router.lmsp.actions import Actions, Answer, model_not_found
 from pumas_server.router.lmsp.catalogue import Catalogue, Entry, Listing, Representation
 from pumas_server.router.lmsp.idempotency_key import HEADER as KEY_HEADER
 from pumas_server.router.lmsp.idempotency_key import read_key

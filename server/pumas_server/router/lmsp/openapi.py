@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumas_server.contract.errors import Outcome
-from pumas_server.router.lmsp.actions import Action
+from pumas_server.router.lmsp.action import Action
 from pumas_server.router.lmsp.answer_bodies import CatalogueModel, CatalogueModels, Problem
 from pumas_server.router.lmsp.paths import MODELS, PROBLEM_PAGE
 from pumas_server.router.lmsp.problems import MEDIA_TYPE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from pumas_server.router.lmsp.actions import Action
+from pumas_server.router.lmsp.action import Action
 from pumas_server.router.lmsp.problems import PAGES
 
 #: What the document describes stands below this.
@@ -20,6 +20,11 @@ _ACTED_ON = re.compile(rf"{MODELS}/.*/({'|'.join(Action)})", re.DOTALL)
 def model_path(model_id: str) -> str:
     """The path of one model: its id is one segment."""
     return f"{MODELS}/{quote(model_id, safe=':@+')}"
+
+
+def action_path(model_id: str, action: Action) -> str:
+    """Where an action of one model is asked for."""
+    return f"{model_path(model_id)}/{action}"
 
 
 def allowed_methods(path: str, found: str, *, managed: bool) -> str:

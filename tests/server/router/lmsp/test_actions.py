@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pumas_server.router.lmsp.actions import Action, Actions, Answer
+from pumas_server.router.lmsp.action import Action
+from pumas_server.router.lmsp.actions import Actions, Answer
 from pumas_server.router.lmsp.catalogue import Catalogue
 from pumas_server.router.lmsp.load_control import ModelGone
 from pumas_server.router.lmsp.memory_records import MemoryRecords
