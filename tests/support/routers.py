@@ -116,7 +116,7 @@ class RunningRouter:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**26)
         try:
             length = len(sent) if announced is None else announced
-            head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"
+            head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n"
             writer.write(head.encode() + sent)
             yield reader, writer
         finally:

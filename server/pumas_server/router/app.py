@@ -33,6 +33,7 @@ from pumas_server.router.forwarded_routes import ROUTES
 from pumas_server.router.lmsp.api import lmsp_routes
 from pumas_server.router.lmsp.catalogue import Catalogue
 from pumas_server.router.lmsp.load_control import LoadControl
+from pumas_server.router.lmsp.page_fence import PageFence
 from pumas_server.router.lmsp.paths import ROOT as LMSP_ROOT
 from pumas_server.router.lmsp.problem_responses import ProblemResponses
 from pumas_server.router.lmsp.problems import ProblemError
@@ -93,6 +94,7 @@ class Router:
         self.workers = Workers(source, settings)
         self.upstream = Upstream(settings.connect_seconds)
         self.accepting = True
+        self.fence = PageFence()
         self.media = MediaChecks(settings.image_permits, self.refusals)
         self.bodies = LongBodies(self.refusals)
         levels = Levels(
@@ -188,7 +190,7 @@ class Router:
         app.include_router(
             lmsp_routes(
                 *(self.workers, self._catalogue, load_control, records),
-                self.settings.problem_pages,
+                *(self.settings.problem_pages, self.fence),
             )
         )
         for path, hot in self._hot.items():

@@ -21,6 +21,7 @@ import uvicorn
 from pumas_server.router.app import Router
 from pumas_server.router.connection import CallerConnection
 from pumas_server.router.file_descriptors import have_descriptors, share_out, wanted
+from pumas_server.router.listener import is_loopback
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def serving(router: Router, listener: socket.socket) -> AsyncIterator[None]:
     """Serve while the block lasts; leaving it is an orderly stop."""
+    router.fence.loopback_only = is_loopback(listener.getsockname()[0])
     connection = functools.partial(CallerConnection, connections=router.connections)
     server = _Server(
         uvicorn.Config(

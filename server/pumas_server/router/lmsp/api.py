@@ -22,6 +22,7 @@ from pumas_server.router.lmsp.idempotency_key import HEADER as KEY_HEADER
 from pumas_server.router.lmsp.idempotency_key import read_key
 from pumas_server.router.lmsp.load_control import LoadControl
 from pumas_server.router.lmsp.memory_records import MemoryRecords
+from pumas_server.router.lmsp.page_fence import PageFence
 from pumas_server.router.lmsp.paths import MODELS, PROBLEM_PAGE, READ_METHODS, model_path
 from pumas_server.router.lmsp.problem_responses import problem_response
 from pumas_server.router.lmsp.problems import RETRY_SECONDS, ProblemCode, ProblemError
@@ -45,6 +46,7 @@ def lmsp_routes(
     control: LoadControl | None,
     records: RequestRecords | None,
     pages: str,
+    fence: PageFence,
 ) -> APIRouter:
     """All routes below `/lmsp/`. Without `control` there is no model management.
 
@@ -70,6 +72,7 @@ def lmsp_routes(
             model_id = _model_id(request, f"/{action}")
             if actions is None:
                 raise ProblemError(ProblemCode.NOT_FOUND, "this service does not manage models")
+            fence.check(request.scope["headers"])
             key = read_key(_lines(request, KEY_HEADER))
             await _read_empty_body(request)
             principal = principal_of(request.scope).name
