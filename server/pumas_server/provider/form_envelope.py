@@ -18,6 +18,7 @@ _BOUNDARY = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(rb'(?i)^content-disposition:\s*form-data\s*;(?:.*;)?\s*name="([^"\r\n]*)"')
+_FORM = re.compile(r"^\s*multipart/form-data\s*(?:;|$)", re.IGNORECASE)
 _PARTS_LIMIT = 64
 _HEADER_BYTES = 8192
 _FIELD_BYTES = 1024
@@ -43,6 +44,15 @@ def read_form(raw: bytes, content_type: str) -> Address:
         raise invalid("`model` needs to be a nonempty string")
     streams = [raw[start:end] for name, start, end in fields if name == b"stream"]
     return Address(model, bool(streams) and streams[-1] == b"true", start, end, in_json=False)
+
+
+def refuse_form(content_type: str) -> None:
+    """Raise `ContractError` (invalid_request) for a body that an engine would read as a form.
+
+    `application/x-www-form-urlencoded` is what `curl -d` says of any body, and no engine reads it.
+    """
+    if _FORM.match(content_type):
+        raise invalid("this route takes application/json, and the Content-Type is that of a form")
 
 
 def _fields(raw: bytes, boundary: bytes) -> Iterator[tuple[bytes, int, int]]:

@@ -12,20 +12,22 @@ from types import MappingProxyType
 from pumas_server.contract.words import Capability
 from pumas_server.provider.address import Address
 from pumas_server.provider.envelope import read_envelope
-from pumas_server.provider.form_envelope import read_form
+from pumas_server.provider.form_envelope import read_form, refuse_form
 from pumas_server.provider.remote_media import refuse_remote_media, refuse_trailing_audio
 
 #: A body and its Content-Type in; raises `ContractError` for what may not be forwarded.
 Reader = Callable[[bytes, str], Address]
 
 
-def _read_json(raw: bytes, _: str) -> Address:
+def _read_json(raw: bytes, content_type: str) -> Address:
+    refuse_form(content_type)
     envelope = read_envelope(raw)
     refuse_remote_media(envelope.members)
     return envelope.address
 
 
-def _read_embedding(raw: bytes, _: str) -> Address:
+def _read_embedding(raw: bytes, content_type: str) -> Address:
+    refuse_form(content_type)
     envelope = read_envelope(raw)
     refuse_remote_media(envelope.members)
     refuse_trailing_audio(envelope.members)

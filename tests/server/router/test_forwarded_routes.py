@@ -224,6 +224,46 @@ async def test_a_form_that_cannot_be_read(
     assert (status, error["code"]) == (400, "invalid_request")
 
 
+@pytest.mark.parametrize("path", JSON_ROUTES)
+@pytest.mark.parametrize(
+    "content_type",
+    ["multipart/form-data; boundary=x", "Multipart/Form-Data", "multipart/form-data ;boundary=x"],
+)
+async def test_a_form_is_not_sent_where_json_is_taken(
+    router: RunningRouter, upstream: ScriptedUpstream, path: str, content_type: str
+) -> None:
+    body = {"model": model_of(path)}
+    kind = {"Content-Type": content_type}
+    status, error = await untouched(router, upstream, path, body, **kind)
+    assert (status, error["code"]) == (400, "invalid_request")
+    assert "takes application/json" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json; charset=utf-8",
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "multipart/form-data-like",
+        "odd",
+    ],
+)
+async def test_other_types_of_a_body_go_on_as_they_are(
+    router: RunningRouter, upstream: ScriptedUpstream, content_type: str
+) -> None:
+    async def answer(talk: Conversation) -> None:
+        await talk.whole(200, b"{}")
+
+    upstream.script = answer
+    path = "/v1/completions"
+    status, _, _ = await router.post(
+        path, {"model": model_of(path)}, **{"Content-Type": content_type}
+    )
+    assert status == 200
+    assert upstream.seen[-1].headers["content-type"] == content_type
+
+
 def seen_by_chat(url: str) -> Any:
     return {"type": "image_url", "image_url": {"url": url}}
 
