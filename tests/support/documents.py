@@ -73,6 +73,18 @@ def refused(body: Any) -> str:
     raise AssertionError(f"it was taken: {parsed!r}")
 
 
+def told(body: Any) -> str:
+    """The same without the given value, where the sentence ends with it."""
+    return refused(body).partition("; it is `")[0]
+
+
+def of_no_kind(place: str, member: str, kinds: str, given: Any) -> str:
+    """What is told, but for the value, of `given` at a place where that member tags the kinds."""
+    if isinstance(given, dict) and member in given:
+        return f"`{place}.{member}` needs to be one of: {kinds}"
+    return f"`{place}` needs a `{member}`, one of: {kinds}"
+
+
 def image(**changes: Any) -> Document:
     """An image as a decision holds it."""
     return {"encoding": "png", "data_base64": "iVBORw0KGgo=", **changes}

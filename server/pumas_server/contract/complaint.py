@@ -1,12 +1,14 @@
 """Turns a validator's findings into one sentence that names the field (*Errors*).
 
-pydantic knows where and what; the words are ours, so that no value of the caller's and no
-vocabulary of a library reaches a client.
+pydantic knows where and what; the words are ours, so that no vocabulary of a library reaches a
+client. Of the caller's values it shows the one that is not among the allowed ones, shortened.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -24,6 +26,10 @@ class Complaint(PydanticCustomError):
 
 #: What a pattern ends with; `$` would let a line feed pass behind it.
 END = r"\z"
+
+
+#: What the type of a finding on a union begins with; the member that tags its arms follows.
+NO_ARM = "no_arm_of_"
 
 
 def tag(word: str) -> str:
@@ -50,7 +56,7 @@ _NEEDS = {
 
 def explain(error: ValidationError) -> str:
     """One sentence on the first finding, unknown fields first: they are the likeliest cause."""
-    details = error.errors(include_url=False, include_input=False)
+    details = error.errors(include_url=False)
     unknown = [d for d in details if d["type"] == "unknown_field"]
     return _sentence((unknown or details)[0])
 
@@ -65,21 +71,44 @@ def _sentence(detail: ErrorDetails) -> str:
         case "missing":
             return f"missing field {quoted(place)}"
         case "literal_error" | "enum":
-            return f"{quoted(place)} needs to be one of: {_words(context['expected'])}"
+            allowed = _words(context["expected"])
+            return f"{quoted(place)} needs to be one of: {allowed}{_it_is(detail['input'])}"
         case "greater_than_equal":
-            return f"{quoted(place)} needs to be at least {context['ge']:g}"
+            least = f"{context['ge']:g}"
+            return f"{quoted(place)} needs to be at least {least}{_it_is(detail['input'])}"
         case "less_than_equal":
-            return f"{quoted(place)} needs to be at most {_plain(context['le'])}"
+            most = _plain(context["le"])
+            return f"{quoted(place)} needs to be at most {most}{_it_is(detail['input'])}"
         case "too_short":
-            least = context["min_length"]
-            return f"{quoted(place)} needs at least {least} item{'s' if least > 1 else ''}"
+            count = context["min_length"]
+            return f"{quoted(place)} needs at least {count} item{'s' if count > 1 else ''}"
         case "string_pattern_mismatch":
             pattern = context["pattern"].removeprefix("^").removesuffix(END)
             return f"{quoted(place)} needs to match {pattern}"
-        case "complaint" | "kind":
-            return f"{quoted(place or 'body')} {detail['msg']}"
+        case "complaint":
+            return f"{quoted(place) if place else 'the body'} {detail['msg']}"
+        case _ if kind.startswith(NO_ARM):
+            return _of_no_arm(place, kind.removeprefix(NO_ARM), detail["msg"], detail["input"])
         case _:
             return f"{quoted(place)} {_NEEDS.get(kind, 'is not valid')}"
+
+
+def _of_no_arm(place: str, member: str, kinds: str, given: Any) -> str:
+    if isinstance(given, dict) and member in given:
+        named = quoted(f"{place}.{member}")
+        return f"{named} needs to be one of: {kinds}{_it_is(given[member])}"
+    return f"{quoted(place)} needs a `{member}`, one of: {kinds}"
+
+
+def _it_is(value: Any) -> str:
+    """The end of a sentence that names the given value, where that is short by its nature."""
+    match value:
+        case str():
+            return f"; it is {quoted(value)}"
+        case None | bool() | int() | float():
+            return f"; it is {quoted(json.dumps(value))}"
+        case _:
+            return ""
 
 
 def _plain(number: float) -> str:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from pumas_server.contract.complaint import Complaint, tag, unknown_field
+from pumas_server.contract.complaint import NO_ARM, Complaint, tag, unknown_field
 
 
 class Strict(BaseModel):
@@ -92,6 +92,6 @@ def by_kind(*kinds: str, member: str = "kind") -> Discriminator:
 
     return Discriminator(
         tag_of,
-        custom_error_type="kind",
-        custom_error_message=f"needs a `{member}`, one of: {', '.join(sorted(known))}",
+        custom_error_type=f"{NO_ARM}{member}",
+        custom_error_message=", ".join(sorted(known)),
     )

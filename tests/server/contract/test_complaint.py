@@ -25,7 +25,7 @@ class Specimen(BaseModel):
     ("document", "sentence"),
     [
         ({"braces": "x"}, "`braces` holds {braces} and {0}"),
-        ({"share": 0.75}, "`share` needs to be at most 0.5"),
+        ({"share": 0.75}, "`share` needs to be at most 0.5; it is `0.75`"),
         # A finding that has no words here still names the field.
         ({"day": "no day"}, "`day` is not valid"),
     ],

@@ -14,8 +14,8 @@ from support.documents import (
     image_part,
     operation,
     raw,
-    refused,
     text_part,
+    told,
     with_content,
     with_messages,
 )
@@ -50,7 +50,7 @@ ROLE, ROLES = "input.messages[0].role", "system, user, assistant"
     ],
 )
 def test_case_36_a_message_that_says_nothing_or_of_nobody(body: Any, words: str) -> None:
-    assert refused(body) == words
+    assert told(body) == words
 
 
 def test_messages_keep_their_order_roles_and_parts() -> None:

@@ -13,21 +13,22 @@ from support.documents import (
     clip,
     image,
     image_part,
+    of_no_kind,
     raw,
     refused,
     text_part,
+    told,
     with_content,
     with_input,
 )
 
 HERE = "input.messages[0].content[0]"
-NEEDS_KIND = f"`{HERE}` needs a `kind`, one of: audio, image, text"
 
 
 def words(part: Any) -> str:
     """What is told of a message that holds this part, with the place cut off."""
-    told = refused(with_content([part]))
-    return told.replace(f"`{HERE}.", "`.").replace(f"`{HERE}`", "it")
+    sentence = told(with_content([part]))
+    return sentence.replace(f"`{HERE}.", "`.").replace(f"`{HERE}`", "it")
 
 
 @pytest.mark.parametrize(
@@ -42,11 +43,12 @@ def words(part: Any) -> str:
     ],
 )  # fmt: skip
 def test_a_part_needs_a_known_kind(part: Any) -> None:
-    assert refused(with_content([part])) == NEEDS_KIND
+    body = with_content([part])
+    assert told(body) == of_no_kind(HERE, "kind", "audio, image, text", part)
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "sentence"),
     [
         (text_part(""), "`.text` is blank"),
         (text_part("\u2028 \t"), "`.text` is blank"),
@@ -65,8 +67,8 @@ def test_a_part_needs_a_known_kind(part: Any) -> None:
         (audio_part(data_base64=7), "`.data_base64` needs to be a string"),
     ],
 )
-def test_a_value_that_no_part_has(part: Document, told: str) -> None:
-    assert words(part) == told
+def test_a_value_that_no_part_has(part: Document, sentence: str) -> None:
+    assert words(part) == sentence
 
 
 # An image is bytes in the request, never a place to fetch them from.
@@ -76,7 +78,7 @@ def test_an_image_has_no_other_source(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "sentence"),
     [
         (audio_part(sample_rate_hz=7_999), "`.sample_rate_hz` needs to be at least 8000"),
         (audio_part(sample_rate_hz=192_001), "`.sample_rate_hz` needs to be at most 192000"),
@@ -99,14 +101,14 @@ def test_an_image_has_no_other_source(name: str) -> None:
         ),
     ],
 )
-def test_case_50_the_shape_of_a_clip(part: Document, told: str) -> None:
-    assert words(part) == told
+def test_case_50_the_shape_of_a_clip(part: Document, sentence: str) -> None:
+    assert words(part) == sentence
     # The same clip where a decision holds it, and as an input of its own.
     bare = {name: value for name, value in part.items() if name != "kind"}
-    alone = refused(with_input("decision", audio=[clip(), bare]))
-    assert alone.replace("`input.audio[1].", "`.").replace("`input.audio[1]`", "it") == told
-    whole = refused(with_input("audio", **bare))
-    assert whole.replace("`input.", "`.").replace("`input`", "it") == told
+    alone = told(with_input("decision", audio=[clip(), bare]))
+    assert alone.replace("`input.audio[1].", "`.").replace("`input.audio[1]`", "it") == sentence
+    whole = told(with_input("audio", **bare))
+    assert whole.replace("`input.", "`.").replace("`input`", "it") == sentence
 
 
 @pytest.mark.parametrize("role", ["system", "assistant"])

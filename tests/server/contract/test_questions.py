@@ -8,7 +8,13 @@ import pytest
 
 from pumas_server.contract.inputs import DecisionInput
 from pumas_server.contract.questions import Choice, Noul, NoulCriteria, Score
-from support.documents import QUESTIONS, operation, refused, with_input
+from support.documents import (
+    QUESTIONS,
+    of_no_kind,
+    operation,
+    refused,
+    with_input,
+)
 
 CHOICE, SCORE, NOUL = QUESTIONS["route"], QUESTIONS["urgency"], QUESTIONS["refund"]
 
@@ -45,7 +51,8 @@ def test_a_decision_asks_something(questions: Any, words: str) -> None:
     [None, "q", [], {}, {"type": None}, {"type": "bool"}, {"type": ["choice"]}, {"kind": "choice"}],
 )
 def test_a_question_needs_a_known_type(question: Any) -> None:
-    assert asked(question) == "`q` needs a `type`, one of: choice, noul, score"
+    sentence = asked(question).partition("; it is `")[0]
+    assert sentence == of_no_kind("q", "type", "choice, noul, score", question)
 
 
 @pytest.mark.parametrize("question", [CHOICE, SCORE, NOUL])

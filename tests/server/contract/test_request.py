@@ -15,9 +15,11 @@ from support.documents import (
     INPUTS,
     OPTIONS,
     document,
+    of_no_kind,
     operation,
     raw,
     refused,
+    told,
     with_input,
     with_options,
 )
@@ -28,7 +30,7 @@ OUTPUTS = (
     "text, embeddings_float32, png_base64, decisions, relevance_scores, labels, pcm_s16le,"
     " pcm_f32le"
 )
-NO_IMAGE_OPTIONS = "`body` needs `options` with width and height for an image"
+NO_IMAGE_OPTIONS = "the body needs `options` with width and height for an image"
 
 
 def test_the_example_of_the_document_is_taken() -> None:
@@ -151,7 +153,7 @@ def test_identities_that_can_be(model: str) -> None:
     ],
 )
 def test_a_word_that_is_none_of_the_contracts_is_refused(body: Any, words: str) -> None:
-    assert refused(body) == words
+    assert told(body) == words
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 5, {}, {"kind": "nope"}, {"kind": None}])
@@ -161,7 +163,7 @@ def test_a_tagged_record_needs_a_known_kind(name: str, kinds: dict[str, Any], va
         assert operation(options=None).options is None
         return
     known = ", ".join(sorted(kinds))
-    assert refused(document(**{name: value})) == f"`{name}` needs a `kind`, one of: {known}"
+    assert told(document(**{name: value})) == of_no_kind(name, "kind", known, value)
 
 
 # Decision 3: before any model is looked at.
@@ -234,15 +236,34 @@ def test_operations_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        document(capability="hunter2-is-my-secret"),
         with_options(max_tokens="hunter2"),
         with_input("image", data_base64=["hunter2"]),
         with_input("rerank", documents="hunter2"),
-        with_input("decision", questions={"q": {"type": "hunter2"}}),
+        with_input("text", text=["hunter2"]),
+        document(request_id="hunter2 "),
     ],
 )
-def test_no_value_of_the_callers_is_in_a_sentence(body: Any) -> None:
+def test_no_free_value_of_the_callers_is_in_a_sentence(body: Any) -> None:
     assert "hunter2" not in refused(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "ending"),
+    [
+        (document(output="txt"), "; it is `txt`"),
+        (document(capability="x" * 1_000), f"; it is `{'x' * 63}…`"),
+        (document(output="a\nb"), "; it is `a?b`"),
+        (document(output=True), "; it is `true`"),
+        (document(output=None), "; it is `null`"),
+        (document(output=["text"]), "pcm_f32le"),
+        (document(output="token=hunter2"), "; it is `[redacted]"),
+        (document(input={"kind": "txt"}), "; it is `txt`"),
+        (with_options(temperature=5), "`options.temperature` needs to be at most 2; it is `5`"),
+        (with_input("decision", questions={"q": {"type": "bool"}}), "score; it is `bool`"),
+    ],
+)
+def test_a_value_that_is_not_among_the_allowed_ones_is_named(body: Any, ending: str) -> None:
+    assert refused(body).endswith(ending)
 
 
 def test_a_whole_body_is_parsed_alike() -> None:
