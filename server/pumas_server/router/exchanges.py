@@ -123,12 +123,18 @@ class Exchanges:
                 if call is None:
                     admission.give_back_pod(url)
             return Exchange(call, admission, uid, url)
-        raise self._refusal(full)
+        raise self._refusal(uid, full)
 
-    def _refusal(self, full: Target | None) -> ContractError:
-        """The error of a call that no pod took; the last one had no permit, or was not there."""
+    def _refusal(self, uid: str, full: Target | None) -> ContractError:
+        """The error of a call that no pod took; the last one had no permit, or was not there.
+
+        Why it is not there is told when that is known by now.
+        """
         if full is None:
             why = "no endpoint of the model can be reached"
+            row = self._workers.catalog.by_uid(uid)
+            if row is not None and row.error is not None:
+                why += f"; {row.error.reason}: {row.error.message}"
         else:
             self._admission.refusals.count(Reason.POD_IN_FLIGHT)
             why = f"all {full.limit} calls that the model admits are in flight"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pumas_crds.facts import Fault
 from pumas_server.router import ejection as ejection_module
 from pumas_server.router.ejection import Ejections
 from pumas_server.router.source import Endpoint
@@ -157,6 +158,25 @@ async def test_a_pod_that_replaces_another_is_no_suspect() -> None:
         assert chosen(running) == ["b"]
         assert not [t for t in asyncio.all_tasks() if t.get_name() == "readyz-uid-of-a"]
         assert (await running.operate(chat_operation()))[0] == 200
+
+
+async def test_why_a_pod_is_not_there_is_told_with_the_first_refusal_where_it_is_known() -> None:
+    killed = {"reason": "EngineFailed", "message": "The engine was ended by SIGKILL."}
+    async with serving("a") as (running, (pod,)):
+        record = pod_record(pod)
+        status = record.model.status.model_copy(update={"error": Fault.model_validate(killed)})
+        model = record.model.model_copy(update={"status": status})
+        running.source.put(replace(record, model=model))
+        await running.until(lambda c: c.rows[0].error is not None)
+        assert chosen(running) == ["a"], "it is not known yet that it is gone"
+        await pod.engine_down()
+        pod.ready = False
+        told, body = await running.operate(chat_operation())
+        assert (told, body["error"]["message"]) == (
+            503,
+            "no endpoint of the model can be reached; "
+            "EngineFailed: The engine was ended by SIGKILL.",
+        )
 
 
 async def test_a_change_of_an_ejected_pods_facts_does_not_bring_it_back() -> None:
