@@ -17,7 +17,6 @@ from pumas_server.router.openai_refusals import REFUSED_HEADERS, openai_error
 from pumas_server.router.workers import Workers
 
 _READ = ["GET", "HEAD"]
-_QUERY_FIELDS = ("model", "profile")
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
@@ -26,8 +25,12 @@ def discovery_routes(workers: Workers, openapi: dict[str, Any]) -> APIRouter:
     routes = APIRouter()
 
     @routes.api_route("/v1/served-models", methods=_READ)
-    async def served_models() -> Response:
+    async def served_models(request: Request) -> Response:
         """Every (model, profile) pair, loaded or not."""
+        try:
+            _fields(request.scope["query_string"], ())
+        except ContractError as error:
+            return _refused(error)
         return _json(render(workers.catalog.served_models))
 
     @routes.api_route("/v1/capabilities", methods=_READ)
@@ -37,12 +40,7 @@ def discovery_routes(workers: Workers, openapi: dict[str, Any]) -> APIRouter:
             model, profile = _query(request.scope["query_string"])
             row = workers.catalog.select(model, profile)
         except ContractError as error:
-            outcome = Outcome.NOT_ADMITTED
-            return Response(
-                error_body(error, outcome, None),
-                error.code.status,
-                {k.decode(): v.decode() for k, v in error_headers(error, outcome)},
-            )
+            return _refused(error)
         return _json(render(row.capabilities(model)))
 
     @routes.api_route("/v1/models", methods=_READ)
@@ -74,8 +72,28 @@ def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None)
     return Response(body, status, headers, media_type="application/json")
 
 
+def _refused(error: ContractError) -> Response:
+    outcome = Outcome.NOT_ADMITTED
+    return Response(
+        error_body(error, outcome, None),
+        error.code.status,
+        {k.decode(): v.decode() for k, v in error_headers(error, outcome)},
+    )
+
+
 def _query(raw: bytes) -> tuple[str, str | None]:
     """The closed query of `/v1/capabilities`. Raises `ContractError` (400)."""
+    values = _fields(raw, ("model", "profile"))
+    if not values.get("model"):
+        raise invalid("missing query field `model`")
+    profile = values.get("profile")
+    if profile is not None and not profile.strip():
+        raise invalid("query field `profile` is empty")
+    return values["model"], profile.strip() if profile is not None else None
+
+
+def _fields(raw: bytes, known: tuple[str, ...]) -> dict[str, str]:
+    """The fields of a query that has no others. Raises `ContractError` (400)."""
     if _BROKEN_ESCAPE.search(raw):
         raise invalid("the query holds a `%` that escapes nothing")
     try:
@@ -86,14 +104,8 @@ def _query(raw: bytes) -> tuple[str, str | None]:
         raise invalid("the query is not well formed") from None
     names = [name for name, _ in pairs]
     for name in names:
-        if name not in _QUERY_FIELDS:
+        if name not in known:
             raise invalid(f"unknown query field {quoted(name)}")
         if names.count(name) > 1:
             raise invalid(f"query field {quoted(name)} is repeated")
-    values = dict(pairs)
-    if not values.get("model"):
-        raise invalid("missing query field `model`")
-    profile = values.get("profile")
-    if profile is not None and not profile.strip():
-        raise invalid("query field `profile` is empty")
-    return values["model"], profile.strip() if profile is not None else None
+    return dict(pairs)

@@ -130,7 +130,7 @@ def build_openapi(version: str, forwarded: Mapping[str, ForwardedRoute]) -> Json
     _, schemas = models_json_schema(_TYPES, ref_template=REF, schema_generator=_Schemas)
     paths: Json = {
         "/v1/model-operations": {"post": _operations()},
-        "/v1/served-models": _read("Every served model", {200: "ServedModels"}),
+        "/v1/served-models": _read("Every served model", {200: "ServedModels", 400: "ErrorBody"}),
         "/v1/capabilities": _read(
             "What one model offers",
             {200: "Capabilities"} | dict.fromkeys(CAPABILITIES_STATUSES - {200}, "ErrorBody"),

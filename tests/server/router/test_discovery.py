@@ -238,6 +238,25 @@ async def test_case_85_each_model_once_with_its_profiles(listed: RunningRouter) 
     }
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("x=1", "unknown query field `x`"),
+        ("model=llm", "unknown query field `model`"),
+        ("=", "unknown query field ``"),
+        ("%zz", "the query holds a `%` that escapes nothing"),
+    ],
+)
+async def test_the_list_of_all_takes_no_query(
+    listed: RunningRouter, query: str, words: str
+) -> None:
+    status, body = await read(listed, f"/v1/served-models?{query}")
+    assert (status, body["error"]["code"]) == (400, "invalid_request")
+    assert body["error"]["message"] == f"request does not match the contract: {words}"
+    assert (body["request_id"], body["error"]["outcome"]) == (None, "not_admitted")
+    assert (await read(listed, "/v1/served-models?"))[0] == 200
+
+
 async def test_one_model(listed: RunningRouter) -> None:
     for path in ("org/name", "org%2Fname"):
         status, body = await read(listed, f"/v1/models/{path}")

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from pumas_server.contract.strict_json import Unreadable, quoted, read_document
@@ -101,6 +102,10 @@ def lmsp_routes(
         model_id = _model_id(request)
         entry = find(model_id)
         if entry is None:
+            stem, _, last = model_id.rpartition("/")
+            if actions is not None and last in set(Action) and find(stem) is not None:
+                # No model has this id, and one has what stands before the action.
+                raise HTTPException(405, headers={"Allow": "POST"})
             raise model_not_found(model_id)
         return _representation(request, entry.representation)
 

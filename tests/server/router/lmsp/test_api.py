@@ -249,6 +249,9 @@ async def test_before_the_first_listing_nothing_is_said_of_models(
         ("DELETE", f"{BASE}/org/emb:1/unload", "POST"),
         ("POST", "/lmsp/v1/problems/not_found", "GET, HEAD"),
         ("PROPFIND", f"{BASE}/{A}/load", "POST"),
+        ("GET", f"{BASE}/{A}/load", "POST"),
+        ("GET", f"{BASE}/org/emb:1/unload", "POST"),
+        ("GET", f"{BASE}/org%2Femb%3A1/unload", "POST"),
     ],
 )
 async def test_other_methods(
@@ -258,6 +261,19 @@ async def test_other_methods(
     problem = assert_problem(told, "method_not_allowed", 405)
     assert told.headers["allow"] == allowed
     assert problem["detail"] == f"this route takes {allowed}"
+
+
+async def test_reading_an_action_of_no_model_finds_no_model(catalogue: RunningCatalogue) -> None:
+    for path in ("nope/load", "load", f"{A}/reload", f"{A}/load/load"):
+        assert_problem(await catalogue.get(f"{BASE}/{path}"), "model_not_found", 404)
+    catalogue.models.put(catalogued(f"{A}/load"))
+    await catalogue.seen()
+    assert (await catalogue.get(f"{BASE}/{A}/load")).json["id"] == f"{A}/load"
+
+
+async def test_reading_an_action_where_models_are_not_managed_finds_no_model() -> None:
+    async with running_catalogue(managed=False) as catalogue:
+        assert_problem(await catalogue.get(f"{BASE}/{A}/load"), "model_not_found", 404)
 
 
 async def test_post_is_not_allowed_where_models_are_not_managed() -> None:
