@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,8 @@ from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_local import health
 from pumas_local.descriptor import read_descriptor
 from pumas_local.folder import PodFolder, write_secrets
+from pumas_local.held_ports import hold_ports
 from pumas_local.pod import (
-    LOOPBACK,
     Container,
     Deployment,
     Place,
@@ -172,8 +171,15 @@ class LocalPod:
             await asyncio.sleep(next(delays))
 
     async def _run_once(self, container: Container, attend: Attend) -> _Exit:
-        """Run a container until it ends, or until `attend` says why it must be ended."""
-        ports = allocate_ports()
+        """Run a container until it ends, or until `attend` says why it must be ended.
+
+        It has ports of its own, each time others: one that it could not listen on is not tried
+        again.
+        """
+        with hold_ports() as ports:
+            return await self._run_on(ports, container, attend)
+
+    async def _run_on(self, ports: Ports, container: Container, attend: Attend) -> _Exit:
         environment = build_environment(container, ports, self._place, self._inherited)
         log = self._folder.log(container.name)
         try:
@@ -285,13 +291,3 @@ def back_off() -> Iterator[float]:
     while True:
         yield seconds
         seconds = min(seconds * 2, LONGEST_BACK_OFF_SECONDS)
-
-
-def allocate_ports() -> Ports:
-    """Two ports of this machine that nobody listens on. Both are held until both are known."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(2)]
-        for each in sockets:
-            each.bind((LOOPBACK, 0))
-        engine, supervisor = (each.getsockname()[1] for each in sockets)
-    return Ports(engine=engine, supervisor=supervisor)
