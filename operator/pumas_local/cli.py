@@ -141,10 +141,6 @@ def serve(
     except (ManifestError, CannotServe) as error:
         typer.echo(f"pumas: {error}", err=True)
         raise typer.Exit(1) from None
-    except OSError as error:
-        name = f" ({error.filename})" if error.filename else ""
-        typer.echo(f"pumas: {error.strerror}{name}; choose another folder with --data.", err=True)
-        raise typer.Exit(1) from None
     raise typer.Exit(status)
 
 

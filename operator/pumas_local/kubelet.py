@@ -25,7 +25,7 @@ from pumas_crds.facts import Fault, Inspection, PodDescriptor
 from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_local import health
 from pumas_local.descriptor import read_descriptor
-from pumas_local.folder import PodFolder, write_secrets
+from pumas_local.folder import RUN_FOLDER, PodFolder, write_secrets
 from pumas_local.held_ports import hold_ports
 from pumas_local.pod import (
     Container,
@@ -68,17 +68,23 @@ class Kubelet:
     ) -> LocalPod:
         """Make a pod of the Deployment, with its folder and files. `report` hears its changes.
 
-        One that does not serve is a Job's: its container runs until it succeeds.
+        One that does not serve is a Job's: its container runs until it succeeds. Raises `OSError`
+        when the data folder cannot hold it.
         """
-        folder = PodFolder.claim(self._data / "run", deployment.metadata.name)
+        folder = PodFolder.claim(self._data / RUN_FOLDER, deployment.metadata.name)
         place = Place(run=folder.path, models=self._data / "models")
-        place.models.mkdir(mode=0o700, parents=True, exist_ok=True)
         spec = deployment.spec.template.spec
-        write_secrets(select_secret_files(spec, place, secrets))
+        files = select_secret_files(spec, place, secrets)
         if not serves:
             runs = {"init_containers": spec.containers, "containers": ()}
             spec = spec.model_copy(update=runs)
-        return LocalPod(spec, folder, place, report)
+        pod = LocalPod(spec, folder, place, files, report)
+        try:
+            pod.furnish()
+        except OSError:
+            folder.release()
+            raise
+        return pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +97,18 @@ class _Exit:
 class LocalPod:
     """One pod on this machine."""
 
-    def __init__(self, spec: PodSpec, folder: PodFolder, place: Place, report: Report) -> None:
+    def __init__(
+        self,
+        spec: PodSpec,
+        folder: PodFolder,
+        place: Place,
+        secrets: Mapping[Path, str],
+        report: Report,
+    ) -> None:
         self._spec = spec
         self._folder = folder
         self._place = place
+        self._secrets = secrets
         self._report = report
         self._inherited = select_inherited(os.environ, Path(sys.executable))
         self._started = asyncio.Event()
@@ -104,6 +118,11 @@ class LocalPod:
         self.observation = PodObservation(uid=str(uuid.uuid4()))
         self.ports: Ports | None = None
         """Where its serving container is; None while none runs."""
+
+    def furnish(self) -> None:
+        """Have in its folder what its containers find there. Raises `OSError`."""
+        self._place.models.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_secrets(self._secrets)
 
     async def start(self) -> None:
         """Begin; return when the first process runs."""
@@ -183,6 +202,8 @@ class LocalPod:
         environment = build_environment(container, ports, self._place, self._inherited)
         log = self._folder.log(container.name)
         try:
+            if self._folder.restore():
+                self.furnish()
             process = Process(container.command, environment, self._place.run, log)
         except OSError as error:
             return _Exit(True, f"The process could not be started: {error.strerror}.")

@@ -18,6 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pumas_local.cannot_serve import CannotServe
+from pumas_local.folder import check_data_folder
 from pumas_local.hangups import hangups
 from pumas_local.manifest_files import Manifests, read_manifests
 from pumas_local.node import Node
@@ -61,8 +62,18 @@ def serve(options: ServeOptions) -> int:
             "stop what uses it, or choose another with --port."
         ) from None
     with listener, suppress(asyncio.CancelledError):
+        _check_data_folder(options.data)
         return asyncio.run(_serve(options, manifests, listener))
     return _IMPATIENT
+
+
+def _check_data_folder(data: Path) -> None:
+    try:
+        check_data_folder(data)
+    except OSError as error:
+        raise CannotServe(
+            f"The data folder {data} cannot be used ({error.strerror}); choose another with --data."
+        ) from None
 
 
 async def _serve(options: ServeOptions, manifests: Manifests, listener: socket.socket) -> int:

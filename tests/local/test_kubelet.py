@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -225,6 +226,16 @@ async def test_a_containers_ports_are_its_own_before_it_listens(tmp_path: Path) 
         for port in set(first) - set(second):
             with socket.socket() as other:
                 other.bind(("127.0.0.1", port))
+
+
+async def test_a_container_whose_folder_was_removed_starts_in_a_new_one(tmp_path: Path) -> None:
+    body = "note('pids', os.getpid()); time.sleep(60)"
+    async with running(tmp_path, scripted_deployment(body)) as it:
+        (first,) = await it.pids(1)
+        shutil.rmtree(tmp_path / "run")
+        os.kill(first, signal.SIGKILL)
+        (second,) = await it.pids(1)
+        assert second != first
 
 
 async def test_sigterm_first(tmp_path: Path) -> None:

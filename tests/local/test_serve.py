@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -245,6 +246,33 @@ def test_port_taken(tmp_path: Path, tiny_models: Path) -> None:
         f"pumas: Port {port} of 127.0.0.1 cannot be used (Address already in use); "
         "stop what uses it, or choose another with --port.\n"
     ]
+
+
+def test_a_data_folder_that_cannot_be_used(tmp_path: Path, tiny_models: Path) -> None:
+    file, data = tmp_path / "m.yaml", tmp_path / "data"
+    file.write_text(json.dumps(manifest("tiny", source=source(tiny_models, "tiny-chat"))))
+    data.touch()
+    serving = Serving([PUMAS, "serve", file, "--port", "0", "--data", data])
+    assert serving.wait() == 1
+    serving.client.close()
+    assert serving.err == [
+        f"pumas: The data folder {data} cannot be used (Not a directory); "
+        "choose another with --data.\n"
+    ]
+
+
+def test_a_data_folder_that_vanishes(tmp_path: Path, tiny_models: Path) -> None:
+    tiny = manifest("tiny", source=source(tiny_models, "tiny-chat"))
+    with serve(tmp_path, tiny) as serving:
+        serving.until_available("tiny", "text_generation")
+        shutil.rmtree(tmp_path / "data")
+        serving.engine("tiny").kill()
+        serving.until_row("tiny", load_state="failed")
+        serving.until_available("tiny", "text_generation")
+        shutil.rmtree(tmp_path / "data")
+        assert serving.end() == 0
+        assert serving.survivors() == []
+        assert "Traceback" not in "".join(serving.err)
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,12 @@ OUTPUT_SECONDS = 1.0
 
 
 def write_to_stderr(line: str) -> None:
-    """Pass one line of an engine's output on."""
-    print(line, file=sys.stderr, flush=True)
+    """Pass one line of an engine's output on, unless the disk that holds it is full.
+
+    The engine serves on without its log, and there is nobody else to be told.
+    """
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 class EngineProcess:

@@ -65,7 +65,7 @@ class Supervisor:
         self._file: FileFacts | None = None
         self._mode: ModeChoice | None = None
         self._runtime: RuntimeFacts | None = None
-        self._taken: CannotListen | None = None
+        self._unfit: CannotListen | PlaceFault | None = None
 
     @property
     def state(self) -> PodState:
@@ -102,7 +102,10 @@ class Supervisor:
         )
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then drain. Raises `CannotListen` for a taken port."""
+        """Serve until SIGTERM or SIGINT, then drain.
+
+        Raises `CannotListen` for a taken port, `PlaceFault` when the engine's key is gone.
+        """
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -118,8 +121,8 @@ class Supervisor:
             if isinstance(self._tell(lifecycle.StopAsked(time.monotonic())), lifecycle.Drain):
                 await first(self._drain(), _until(engine))
             engine.cancel()
-        if self._taken is not None:
-            raise self._taken
+        if self._unfit is not None:
+            raise self._unfit
 
     def _tell(self, event: Event) -> Action:
         self._life, action = advance(self._life, event)
@@ -131,9 +134,9 @@ class Supervisor:
             await asyncio.sleep(action.after_seconds)
             try:
                 fault = await self._run_once()
-            except CannotListen as taken:
-                # Whoever has the port may keep it: only a new pod is given another.
-                self._taken = taken
+            except (CannotListen, PlaceFault) as unfit:
+                # Only a new run of this container is given another port, and the key again.
+                self._unfit = unfit
                 return
             write_to_stderr(f"supervisor: {fault.message}")
             action = self._tell(lifecycle.Failed(time.monotonic(), fault))
@@ -141,7 +144,8 @@ class Supervisor:
     async def _run_once(self) -> Fault:
         """One run of the engine, from the file to the fault that ended it.
 
-        Raises `CannotListen` when another program has the engine's port.
+        Raises `CannotListen` when another program has the engine's port, `PlaceFault` when the
+        engine's key is gone.
         """
         self._runtime = None
         spec = self._spec
@@ -171,6 +175,7 @@ class Supervisor:
         )
         if limits is not None and (refusal := limits.refuse_command(command)):
             return Fault(reason=Reason.NOT_IMPLEMENTED, message=refusal)
+        self._place.read_key()
         if await is_taken(self._place.host, self._place.engine_port):
             port = self._place.engine_port
             raise CannotListen(f"port {port}, the engine's, is another program's")
