@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from pumas_crds.facts import Fault, Inspection, PodDescriptor
 from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_local import health
+from pumas_local.container_log import last_line
 from pumas_local.descriptor import read_descriptor
 from pumas_local.folder import RUN_FOLDER, PodFolder, write_secrets
 from pumas_local.held_ports import hold_ports
@@ -282,8 +283,11 @@ class LocalPod:
             self._report(observation)
 
     def _warn(self, container: Container, end: _Exit) -> None:
-        why = end.told.error.message if end.told and end.told.error else end.sentence
         where = self._folder.log(container.name)
+        why = end.sentence
+        if end.told and end.told.error:
+            # Its own last line says the same, and may name a path: here the user alone reads it.
+            why = last_line(where) or end.told.error.message
         logger.warning("container %s ended: %s (its output: %s)", container.name, why, where)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
