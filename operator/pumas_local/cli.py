@@ -170,7 +170,8 @@ def inspect(
         print_sheet(report)
         if report.error is not None:
             # Not by echo, which writes UTF-8 where the terminal has another encoding.
-            print(f"pumas: {report.error.reason}: {report.error.message}", file=sys.stderr)
+            told = report.sentence or report.error.message
+            print(f"pumas: {report.error.reason}: {told}", file=sys.stderr)
     if report.error is not None:
         raise typer.Exit(1)
 
