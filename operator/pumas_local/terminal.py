@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pumas_crds.served_model import ServedModel
+from pumas_crds.vocabulary import Reason
 from pumas_server.contract.descriptors import Available
 from pumas_server.router.catalog_row import Row
 
@@ -37,7 +38,7 @@ class Terminal:
         line = Text(f"{seconds:6.1f} s  {row.alias}  ")
         line.append(row.load_state, _STYLES.get(row.load_state, ""))
         if row.error is not None:
-            line.append(f"  {row.error.reason}: {row.error.message}")
+            line.append(f"  {row.error.reason}: {row.error.message}{_where(row)}")
         elif row.asleep and row.model.spec.replicas == 0:
             line.append("  (a request loads it)")
         self._console.print(line)
@@ -72,6 +73,14 @@ class Terminal:
         self.say("Go on with:")
         for command in build_commands(url, row):
             self.say(f"  {command}")
+
+
+def _where(row: Row) -> str:
+    """Where an external server was looked for, which only the user's own terminal tells."""
+    endpoint = row.model.spec.endpoint
+    if endpoint is None or row.error is None or row.error.reason is not Reason.NO_ENDPOINT:
+        return ""
+    return f" ({endpoint.root()})"
 
 
 def _name_unlisted(model: ServedModel) -> str:

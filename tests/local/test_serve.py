@@ -440,3 +440,20 @@ def test_once_needs_a_prompt(tmp_path: Path) -> None:
     with serve(tmp_path, manifest("m", source={"path": "x"}), arguments=("--once",)) as serving:
         assert serving.wait() == 2
         assert "--prompt" in "".join(serving.err)
+
+
+def test_an_external_server_that_is_down_is_named_at_the_terminal_alone(tmp_path: Path) -> None:
+    endpoint = {"url": "http://127.0.0.1:9/v1"}
+    document = manifest("ext", runtime="external", endpoint=endpoint, task="text-generation")
+    with serve(tmp_path, document) as serving:
+        cause = "the server does not answer: the connection is refused"
+
+        def told() -> str | None:
+            error = serving.rows()["ext"].get("error")
+            return error["message"] if error and cause in error["message"] else None
+
+        message = until(told, "the cause", 30)
+        assert "127.0.0.1" not in message
+        line = f"ext  loading  NoEndpoint: {message} (http://127.0.0.1:9)\n"
+        until(lambda: any(each.endswith(line) for each in serving.out), "the address", 30)
+        assert serving.end() == 0
