@@ -101,7 +101,7 @@ class EngineProcess:
         """Wait for the end; say why, in a sentence without paths and addresses."""
         returncode = await self._process.wait()
         await asyncio.wait({self._pump}, timeout=OUTPUT_SECONDS)
-        return exit_sentence(returncode, self._log.cause())
+        return exit_sentence(returncode, self._log.cause(), served=self._log.served)
 
     async def stop(self, grace_seconds: float) -> None:
         """SIGTERM, then SIGKILL after the grace. Returns when the process is gone."""
