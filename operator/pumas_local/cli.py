@@ -141,10 +141,6 @@ def serve(
     except (ManifestError, CannotServe) as error:
         typer.echo(f"pumas: {error}", err=True)
         raise typer.Exit(1) from None
-    except OSError as error:
-        name = f" ({error.filename})" if error.filename else ""
-        typer.echo(f"pumas: {error.strerror}{name}; choose another folder with --data.", err=True)
-        raise typer.Exit(1) from None
     raise typer.Exit(status)
 
 
@@ -174,7 +170,8 @@ def inspect(
         print_sheet(report)
         if report.error is not None:
             # Not by echo, which writes UTF-8 where the terminal has another encoding.
-            print(f"pumas: {report.error.reason}: {report.error.message}", file=sys.stderr)
+            told = report.sentence or report.error.message
+            print(f"pumas: {report.error.reason}: {told}", file=sys.stderr)
     if report.error is not None:
         raise typer.Exit(1)
 

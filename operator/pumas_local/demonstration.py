@@ -22,9 +22,10 @@ from pumas_server.telemetry import held_back
 #: How long a fault that may pass (an engine that ended) is given before giving up.
 PASSING_FAULT_SECONDS = 5.0
 
+#: What a model that is asked for does, and which option asks.
 _DOES = {
-    Capability.TEXT_GENERATION: "generate text",
-    Capability.TEXT_EMBEDDING: "embed text",
+    Capability.TEXT_GENERATION: ("generate text", "--prompt"),
+    Capability.TEXT_EMBEDDING: ("embed text", "--compare"),
 }
 
 
@@ -102,7 +103,7 @@ class Demonstration:
                 catalog = workers.catalog
         if able(catalog):
             return able(catalog)[0]
-        raise CannotServe(_why_none(catalog, _DOES[capability]))
+        raise CannotServe(_why_none(catalog, *_DOES[capability]))
 
 
 def _no_answer(row: Row, error: NoAnswer) -> CannotServe:
@@ -113,11 +114,15 @@ def _may_pass(row: Row) -> bool:
     return row.error is not None and row.error.reason not in PERMANENT_REASONS
 
 
-def _why_none(catalog: Catalog, what: str) -> str:
+def _why_none(catalog: Catalog, what: str, option: str) -> str:
     why = [
-        f"{row.alias} cannot serve: {row.error.reason}: {row.error.message}"
+        f"{row.alias} cannot serve: {row.error.reason}: {row.error.message.rstrip('.')}."
         if row.error is not None
         else f"{row.alias} does not {what}."
         for row in catalog.rows
     ]
-    return " ".join(why) + " Mend the manifest or the file it names, and run the command again."
+    if any(row.error is not None for row in catalog.rows):
+        advice = "Mend the manifest or the file it names, and run the command again."
+    else:
+        advice = f"{option} needs a model that does."
+    return " ".join([*why, advice])

@@ -36,6 +36,10 @@ def hangups(manifests: Sequence[Path], node: Node, stop: asyncio.Event) -> Itera
                 return
             await node.reload(read)
             logger.warning("the manifests were read again")
+            for model in node.unlisted:
+                # The catalogue tells nothing of it, so nothing else may change.
+                told = model.status.error.message if model.status.error else ""
+                logger.warning("%s is not served: %s", model.metadata.name, told)
 
     def on_signal() -> None:
         if had_terminal and not _has_terminal():

@@ -40,6 +40,8 @@ class FileReport:
     """All capabilities of the contract, as that engine would have them when it is ready."""
     error: Fault | None = None
     """Why the file is refused."""
+    sentence: str = ""
+    """The same for the user's own eyes, who may be told a path."""
 
 
 def inspect_file(path: Path, task: Task | None) -> FileReport:
@@ -48,7 +50,7 @@ def inspect_file(path: Path, task: Task | None) -> FileReport:
     try:
         facts = read_onnx(path) if is_onnx(path) else read_facts(path)
     except Refused as refused:
-        return FileReport(name, None, error=refused.fault)
+        return FileReport(name, None, error=refused.fault, sentence=refused.sentence)
     return build_report(name, facts, task)
 
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,11 @@ from pydantic import ValidationError
 from pumas_crds.facts import Fault, Inspection, PodDescriptor
 from pumas_crds.vocabulary import PERMANENT_REASONS, Reason
 from pumas_local import health
+from pumas_local.container_log import last_line
 from pumas_local.descriptor import read_descriptor
-from pumas_local.folder import PodFolder, write_secrets
+from pumas_local.folder import RUN_FOLDER, PodFolder, write_secrets
+from pumas_local.held_ports import hold_ports
 from pumas_local.pod import (
-    LOOPBACK,
     Container,
     Deployment,
     Place,
@@ -69,17 +69,23 @@ class Kubelet:
     ) -> LocalPod:
         """Make a pod of the Deployment, with its folder and files. `report` hears its changes.
 
-        One that does not serve is a Job's: its container runs until it succeeds.
+        One that does not serve is a Job's: its container runs until it succeeds. Raises `OSError`
+        when the data folder cannot hold it.
         """
-        folder = PodFolder.claim(self._data / "run", deployment.metadata.name)
+        folder = PodFolder.claim(self._data / RUN_FOLDER, deployment.metadata.name)
         place = Place(run=folder.path, models=self._data / "models")
-        place.models.mkdir(mode=0o700, parents=True, exist_ok=True)
         spec = deployment.spec.template.spec
-        write_secrets(select_secret_files(spec, place, secrets))
+        files = select_secret_files(spec, place, secrets)
         if not serves:
             runs = {"init_containers": spec.containers, "containers": ()}
             spec = spec.model_copy(update=runs)
-        return LocalPod(spec, folder, place, report)
+        pod = LocalPod(spec, folder, place, files, report)
+        try:
+            pod.furnish()
+        except OSError:
+            folder.release()
+            raise
+        return pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +98,18 @@ class _Exit:
 class LocalPod:
     """One pod on this machine."""
 
-    def __init__(self, spec: PodSpec, folder: PodFolder, place: Place, report: Report) -> None:
+    def __init__(
+        self,
+        spec: PodSpec,
+        folder: PodFolder,
+        place: Place,
+        secrets: Mapping[Path, str],
+        report: Report,
+    ) -> None:
         self._spec = spec
         self._folder = folder
         self._place = place
+        self._secrets = secrets
         self._report = report
         self._inherited = select_inherited(os.environ, Path(sys.executable))
         self._started = asyncio.Event()
@@ -105,6 +119,11 @@ class LocalPod:
         self.observation = PodObservation(uid=str(uuid.uuid4()))
         self.ports: Ports | None = None
         """Where its serving container is; None while none runs."""
+
+    def furnish(self) -> None:
+        """Have in its folder what its containers find there. Raises `OSError`."""
+        self._place.models.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_secrets(self._secrets)
 
     async def start(self) -> None:
         """Begin; return when the first process runs."""
@@ -172,11 +191,20 @@ class LocalPod:
             await asyncio.sleep(next(delays))
 
     async def _run_once(self, container: Container, attend: Attend) -> _Exit:
-        """Run a container until it ends, or until `attend` says why it must be ended."""
-        ports = allocate_ports()
+        """Run a container until it ends, or until `attend` says why it must be ended.
+
+        It has ports of its own, each time others: one that it could not listen on is not tried
+        again.
+        """
+        with hold_ports() as ports:
+            return await self._run_on(ports, container, attend)
+
+    async def _run_on(self, ports: Ports, container: Container, attend: Attend) -> _Exit:
         environment = build_environment(container, ports, self._place, self._inherited)
         log = self._folder.log(container.name)
         try:
+            if self._folder.restore():
+                self.furnish()
             process = Process(container.command, environment, self._place.run, log)
         except OSError as error:
             return _Exit(True, f"The process could not be started: {error.strerror}.")
@@ -255,8 +283,11 @@ class LocalPod:
             self._report(observation)
 
     def _warn(self, container: Container, end: _Exit) -> None:
-        why = end.told.error.message if end.told and end.told.error else end.sentence
         where = self._folder.log(container.name)
+        why = end.sentence
+        if end.told and end.told.error:
+            # Its own last line says the same, and may name a path: here the user alone reads it.
+            why = last_line(where) or end.told.error.message
         logger.warning("container %s ended: %s (its output: %s)", container.name, why, where)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
@@ -285,13 +316,3 @@ def back_off() -> Iterator[float]:
     while True:
         yield seconds
         seconds = min(seconds * 2, LONGEST_BACK_OFF_SECONDS)
-
-
-def allocate_ports() -> Ports:
-    """Two ports of this machine that nobody listens on. Both are held until both are known."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(2)]
-        for each in sockets:
-            each.bind((LOOPBACK, 0))
-        engine, supervisor = (each.getsockname()[1] for each in sockets)
-    return Ports(engine=engine, supervisor=supervisor)

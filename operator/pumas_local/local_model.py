@@ -10,13 +10,14 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from pumas_crds.facts import Inspection
+from pumas_crds.facts import Fault, Inspection
 from pumas_crds.served_model import ServedModel
 from pumas_crds.serving_profile import ServingProfile
-from pumas_crds.vocabulary import ENGINE_KEY_FILE, SPEC_HASH_ANNOTATION
-from pumas_local.kubelet import Kubelet, LocalPod
+from pumas_crds.vocabulary import ENGINE_KEY_FILE, SPEC_HASH_ANNOTATION, Reason
+from pumas_local.kubelet import Kubelet, LocalPod, back_off
 from pumas_local.pod import LOOPBACK, Deployment
 from pumas_operator import names
 from pumas_operator.inspection_job import build_inspection_job
@@ -88,7 +89,7 @@ class LocalModel:
         """Begin to make it so; return when the first process runs, or none is to."""
         if self._workload is not None:
             self._task = asyncio.create_task(self._keep(self._workload))
-            self._task.add_done_callback(_report)
+            self._task.add_done_callback(self._note_end)
             await self._first.wait()
 
     def is_as(self, other: LocalModel) -> bool:
@@ -117,20 +118,34 @@ class LocalModel:
         self.observed = replace(self.observed, pods=())
 
     async def _keep(self, workload: Workload) -> None:
+        delays = back_off()
         while True:
             self._steered.clear()
-            if self.pod is not None and (self._anew or not self.wanted):
-                await self._unload(self.pod)
-            elif self.wanted:
-                self._anew = False
-                if self.pod is None:
-                    await self._load(workload)
-            elif self._anew or self.observed.inspection is None:
-                self._anew = False
-                await self._inspect(workload)
+            try:
+                await self._make_so(workload)
+            except OSError as error:
+                self._observe(workload_fault=_no_room(error))
+                self._first.set()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._steered.wait(), next(delays))
+                continue
+            delays = back_off()
+            self._observe(workload_fault=None)
             self._first.set()
             if not self._is_behind():
                 await self._steered.wait()
+
+    async def _make_so(self, workload: Workload) -> None:
+        """One step to what is wanted. Raises `OSError` when the data folder has no room for it."""
+        if self.pod is not None and (self._anew or not self.wanted):
+            await self._unload(self.pod)
+        elif self.wanted:
+            self._anew = False
+            if self.pod is None:
+                await self._load(workload)
+        elif self._anew or self.observed.inspection is None:
+            self._anew = False
+            await self._inspect(workload)
 
     def _is_behind(self) -> bool:
         return self._anew or (self.pod is None) is self.wanted
@@ -174,6 +189,14 @@ class LocalModel:
         if told:
             self._observe(inspection=InspectionObservation(told[-1]))
 
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logger.error("a model is no longer looked after", exc_info=error)
+            sentence = "The model is no longer looked after, because of an internal error."
+            self._observe(workload_fault=Fault(reason=Reason.ENGINE_FAILED, message=sentence))
+        self._first.set()
+
     def _observe(self, **changes: object) -> None:
         self.observed = replace(self.observed, **changes)  # type: ignore[arg-type]
         self._changed(self)
@@ -193,6 +216,8 @@ class LocalModel:
             )
 
 
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("a model is no longer looked after", exc_info=error)
+def _no_room(error: OSError) -> Fault:
+    """Why a pod cannot be made: what has to be mended is on this machine, and is not named."""
+    logger.warning("the data folder cannot be used: %s", error)
+    sentence = f"The data folder of pumas serve cannot be used: {error.strerror}."
+    return Fault(reason=Reason.ENGINE_FAILED, message=sentence)

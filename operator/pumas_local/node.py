@@ -57,6 +57,11 @@ class Node:
         """Models whose alias and profile an earlier document has: neither listed nor run."""
         return tuple(each.model for each in self._models if each.observed.duplicate)
 
+    @property
+    def empty(self) -> bool:
+        """Whether the manifests hold no model at all."""
+        return not self._models
+
     async def start(self) -> None:
         """Start all pods; return when the first process of each runs, whatever becomes of it."""
         await asyncio.gather(*(each.start() for each in self._models))

@@ -7,6 +7,7 @@ is most of the time from the command to the first token.
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pumas_local.cannot_serve import CannotServe
+from pumas_local.folder import check_data_folder
 from pumas_local.hangups import hangups
 from pumas_local.manifest_files import Manifests, read_manifests
 from pumas_local.node import Node
@@ -46,6 +48,8 @@ class ServeOptions:
     once: bool = False
 
 
+NO_MODEL = "No model is served: the manifests hold no ServedModel."
+
 #: The exit status after a second signal, as a shell says it of an interrupted command.
 _IMPATIENT = 128 + signal.SIGINT
 
@@ -56,13 +60,33 @@ def serve(options: ServeOptions) -> int:
     try:
         listener = listen(options.host, options.port)
     except OSError as error:
-        raise CannotServe(
-            f"Port {options.port} of {options.host} cannot be used ({error.strerror}); "
-            "stop what uses it, or choose another with --port."
-        ) from None
+        raise CannotServe(_why_not(options.host, options.port, error)) from None
     with listener, suppress(asyncio.CancelledError):
+        _check_data_folder(options.data)
         return asyncio.run(_serve(options, manifests, listener))
     return _IMPATIENT
+
+
+#: What binding says when the port is the reason; anything else is about the address.
+_OF_THE_PORT = frozenset({errno.EADDRINUSE, errno.EACCES, errno.EPERM})
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno in _OF_THE_PORT:
+        return (
+            f"Port {port} of {host} cannot be used ({error.strerror}); "
+            "stop what uses it, or choose another with --port."
+        )
+    return f"The address {host} cannot be used ({error.strerror}); choose another with --host."
+
+
+def _check_data_folder(data: Path) -> None:
+    try:
+        check_data_folder(data)
+    except OSError as error:
+        raise CannotServe(
+            f"The data folder {data} cannot be used ({error.strerror}); choose another with --data."
+        ) from None
 
 
 async def _serve(options: ServeOptions, manifests: Manifests, listener: socket.socket) -> int:
@@ -110,14 +134,11 @@ async def _route(
     async with serving(router, listener):
         set_lasting_apart()
         terminal.say(f"Pumas serves on {url} (Ctrl-C stops)")
-        for model in node.unlisted:
-            terminal.say(
-                f"{model.metadata.name} is not served: an earlier document has its alias "
-                f"{model.alias} and profile {model.profile}."
-            )
-        follow = asyncio.create_task(_follow(router, terminal, began))
+        if node.empty:
+            terminal.say(NO_MODEL)
+        follow = asyncio.create_task(_follow(node, router, terminal, began))
         try:
-            return await _show(options, router, terminal, url, stop)
+            return await _show(options, node, router, terminal, url, stop)
         finally:
             follow.cancel()
             await asyncio.gather(follow, return_exceptions=True)
@@ -125,7 +146,7 @@ async def _route(
                 terminal.say("stopping")
 
 
-async def _follow(router: Router, terminal: Terminal, began: float) -> None:
+async def _follow(node: Node, router: Router, terminal: Terminal, began: float) -> None:
     """Tell each change of a model's state, and the table whenever all models have settled."""
     from pumas_local.settled import is_settled
 
@@ -134,13 +155,19 @@ async def _follow(router: Router, terminal: Terminal, began: float) -> None:
     while True:
         catalog = await router.workers.until(_differs_from(pictured))
         pictured = _picture(catalog)
+        for model in node.unlisted:
+            if told.get(model.metadata.uid) != model.status.error:
+                told[model.metadata.uid] = model.status.error
+                terminal.unlisted(model, monotonic() - began)
         for row in catalog.rows:
             state = (row.load_state, row.error)
             if told.get(row.model.metadata.uid) != state:
                 told[row.model.metadata.uid] = state
                 terminal.change(row, monotonic() - began)
-        if all(is_settled(row) for row in catalog.rows):
-            terminal.table(catalog.rows)
+        if node.empty:
+            terminal.say(NO_MODEL)
+        elif all(is_settled(row) for row in catalog.rows):
+            terminal.table(catalog.rows, node.unlisted)
 
 
 def _picture(catalog: Catalog) -> object:
@@ -153,12 +180,19 @@ def _differs_from(pictured: object) -> Callable[[Catalog], bool]:
 
 
 async def _show(
-    options: ServeOptions, router: Router, terminal: Terminal, url: str, stop: asyncio.Event
+    options: ServeOptions,
+    node: Node,
+    router: Router,
+    terminal: Terminal,
+    url: str,
+    stop: asyncio.Event,
 ) -> int:
     """What was asked to be shown, then serving until told to stop, unless `--once`."""
     if options.prompt is None and not options.compare:
         await stop.wait()
         return 0
+    if node.empty:
+        raise CannotServe("--prompt and --compare need a model, and no manifest holds one.")
     from pumas_local.demonstration import Demonstration
 
     showing = asyncio.create_task(

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pumas_crds.served_model import ServedModel
+from pumas_crds.vocabulary import Reason
 from pumas_server.contract.descriptors import Available
 from pumas_server.router.catalog_row import Row
 
@@ -36,13 +38,21 @@ class Terminal:
         line = Text(f"{seconds:6.1f} s  {row.alias}  ")
         line.append(row.load_state, _STYLES.get(row.load_state, ""))
         if row.error is not None:
-            line.append(f"  {row.error.reason}: {row.error.message}")
+            line.append(f"  {row.error.reason}: {row.error.message}{_where(row)}")
         elif row.asleep and row.model.spec.replicas == 0:
             line.append("  (a request loads it)")
         self._console.print(line)
 
-    def table(self, rows: Sequence[Row]) -> None:
-        """The served models and what each can do now."""
+    def unlisted(self, model: ServedModel, seconds: float) -> None:
+        """One line on a model that the catalogue does not list, since another has its identity."""
+        line = Text(f"{seconds:6.1f} s  {_name_unlisted(model)}  ")
+        line.append(model.status.load_state, _STYLES.get(model.status.load_state, ""))
+        if model.status.error is not None:
+            line.append(f"  {model.status.error.reason}: {model.status.error.message}")
+        self._console.print(line)
+
+    def table(self, rows: Sequence[Row], unlisted: Sequence[ServedModel] = ()) -> None:
+        """The served models and what each can do now, and below them those that are not listed."""
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
         for heading in ("MODEL", "PROFILE", "STATE", "CONTEXT", "AVAILABLE CAPABILITIES"):
             table.add_column(heading, overflow="fold")
@@ -50,6 +60,10 @@ class Terminal:
             state = Text(row.load_state, _STYLES.get(row.load_state, ""))
             context = str(row.facts.context_tokens) if row.facts.context_tokens else "-"
             table.add_row(row.alias, row.profile, state, context, _capabilities(row))
+        for model in unlisted:
+            state = Text(model.status.load_state, _STYLES.get(model.status.load_state, ""))
+            why = f"none ({model.status.error.reason})" if model.status.error else "none"
+            table.add_row(_name_unlisted(model), model.profile, state, "-", why)
         self._console.print()
         self._console.print(table)
         self._console.print()
@@ -59,6 +73,19 @@ class Terminal:
         self.say("Go on with:")
         for command in build_commands(url, row):
             self.say(f"  {command}")
+
+
+def _where(row: Row) -> str:
+    """Where an external server was looked for, which only the user's own terminal tells."""
+    endpoint = row.model.spec.endpoint
+    if endpoint is None or row.error is None or row.error.reason is not Reason.NO_ENDPOINT:
+        return ""
+    return f" ({endpoint.root()})"
+
+
+def _name_unlisted(model: ServedModel) -> str:
+    """Its own name too: the alias is another's."""
+    return f"{model.alias} ({model.metadata.name})"
 
 
 def _capabilities(row: Row) -> str:

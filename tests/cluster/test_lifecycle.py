@@ -114,6 +114,6 @@ def test_a_load_that_fails_is_told_to_who_asked_and_ends_at_zero(
     assert answer.headers["x-pumas-outcome"] == "not_admitted"
     models.tells(name, READY, "True", Reason.SCALED_TO_ZERO, ASLEEP, REST_SECONDS)
     assert models.status(name)["loadState"] == "unloaded"
-    assert models.status(name)["error"]["reason"] == Reason.CRASH_LOOP_BACK_OFF
+    assert models.status(name)["error"]["reason"] == Reason.ENGINE_FAILED
     models.profile("broken", env=[])
     soon(lambda: chat(client_pod, "", alias).status == 200, "an answer, once it is mended", 60)

@@ -219,9 +219,8 @@ def test_where_the_engine_does_not_run(models: TeamModels, models_server: Models
         "program",
         PROGRESSING,
         "True",
-        Reason.CRASH_LOOP_BACK_OFF,
-        "The serving container ended with exit code 1:"
-        " supervisor: LLAMA_SERVER_BIN names no program that can be run here",
+        Reason.ENGINE_FAILED,
+        "The pod cannot serve: LLAMA_SERVER_BIN names no program that can be run here.",
     )
     models.tells(
         "memory",

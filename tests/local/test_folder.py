@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 import stat
 from pathlib import Path
 
-from pumas_local.folder import PodFolder, write_secrets
+import pytest
+
+from pumas_local.folder import PodFolder, check_data_folder, write_secrets
 
 
 def test_two_pods_of_one_name_get_two_folders(tmp_path: Path) -> None:
@@ -39,3 +43,48 @@ def test_nobody_else_reads_it(tmp_path: Path) -> None:
     assert modes == [0o700, 0o700, 0o600]
     assert key.read_text() == "sesame"
     folder.release()
+
+
+def test_a_folder_that_was_removed_is_made_again_and_still_its_owners_alone(tmp_path: Path) -> None:
+    folder = PodFolder.claim(tmp_path, "tiny")
+    assert not folder.restore(), "it is there"
+    shutil.rmtree(folder.path)
+    assert folder.restore()
+    other = PodFolder.claim(tmp_path, "tiny")
+    assert other.path != folder.path
+    for each in (folder, other):
+        each.release()
+
+
+def test_a_folder_that_was_removed_is_released_in_silence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = PodFolder.claim(tmp_path, "tiny")
+    shutil.rmtree(folder.path)
+    folder.release()
+    assert caplog.records == []
+
+
+def test_what_cannot_be_removed_is_told_and_stops_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = PodFolder.claim(tmp_path, "tiny")
+    shutil.rmtree(folder.path)
+    folder.path.touch()
+    with caplog.at_level(logging.WARNING):
+        folder.release()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{folder.path} cannot be emptied: Not a directory"
+    ]
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_data_folder_that_is_a_file_cannot_be_used(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="Not a directory"):
+        check_data_folder(tmp_path / "file" / below)
+
+
+def test_a_data_folder_is_made_and_the_attempt_to_write_leaves_nothing(tmp_path: Path) -> None:
+    check_data_folder(tmp_path / "new" / "data")
+    assert list((tmp_path / "new" / "data").rglob("*")) == [tmp_path / "new" / "data" / "run"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
+import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -206,6 +209,33 @@ async def test_a_container_that_never_starts_is_restarted(tmp_path: Path) -> Non
         now = await it.until(lambda now: now.restarts == 1, "a restart")
         assert now.engine_fault
         assert now.engine_fault.message == "It was not ready within 0.5 seconds of its start."
+
+
+async def test_a_containers_ports_are_its_own_before_it_listens(tmp_path: Path) -> None:
+    note = "note('ports', os.environ['ENGINE_PORT'] + ' ' + os.environ['SUPERVISOR_PORT'])"
+    body = f"{note}\nif read('ports').count(' ') == 1: sys.exit(1)\ntime.sleep(60)"
+    async with running(tmp_path, scripted_deployment(body)) as it:
+        noted = await eventually(
+            lambda: lines if len(lines := it.lines("ports")) == 2 else None, "two runs"
+        )
+        first, second = ([int(port) for port in line.split()] for line in noted)
+        for port in second:
+            with socket.socket() as other, pytest.raises(OSError) as caught:
+                other.bind(("127.0.0.1", port))
+            assert caught.value.errno == errno.EADDRINUSE
+        for port in set(first) - set(second):
+            with socket.socket() as other:
+                other.bind(("127.0.0.1", port))
+
+
+async def test_a_container_whose_folder_was_removed_starts_in_a_new_one(tmp_path: Path) -> None:
+    body = "note('pids', os.getpid()); time.sleep(60)"
+    async with running(tmp_path, scripted_deployment(body)) as it:
+        (first,) = await it.pids(1)
+        shutil.rmtree(tmp_path / "run")
+        os.kill(first, signal.SIGKILL)
+        (second,) = await it.pids(1)
+        assert second != first
 
 
 async def test_sigterm_first(tmp_path: Path) -> None:

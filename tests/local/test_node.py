@@ -236,6 +236,27 @@ async def test_an_engine_that_fails_for_ever_is_failed_and_says_why(
         assert status.error and status.error.reason is Reason.ENGINE_FAILED
 
 
+async def test_a_data_folder_without_room_is_told_and_tried_again(
+    tmp_path: Path, tiny_models: Path
+) -> None:
+    data = tmp_path / "data"
+    data.touch()
+    model = served_model("tiny", source={"path": str(tiny_models / "tiny-embed.gguf")})
+    asleep = served_model("asleep", source=model.spec.source, replicas=0)
+    async with running(data, model, asleep) as node:
+        told = (await record_when(node, lambda r: r.model.status.error is not None)).model.status
+        assert told.load_state is LoadState.FAILED and told.error
+        assert told.error.reason is Reason.ENGINE_FAILED
+        sentence = "The data folder of pumas serve cannot be used: Not a directory."
+        assert told.error.message == sentence
+        data.unlink()
+        await record_when(node, lambda r: r.model.status.load_state is LoadState.LOADED)
+        async with asyncio.timeout(30):
+            async for records in node.source.watch():
+                if records[1].model.status.file is not None:
+                    break
+
+
 async def test_one_bad_model_keeps_no_other_from_serving(tmp_path: Path, tiny_models: Path) -> None:
     good = served_model("good", source={"path": str(tiny_models / "tiny-embed.gguf")})
     bad = served_model("bad", source={"path": "/nowhere/tiny.gguf"})

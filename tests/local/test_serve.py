@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -247,6 +248,107 @@ def test_port_taken(tmp_path: Path, tiny_models: Path) -> None:
     ]
 
 
+def test_a_host_that_is_no_address_of_this_machine(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(json.dumps(manifest("m", source={"path": "absent.gguf"})))
+    command = [PUMAS, "serve", file, "--host", "192.0.2.1", "--port", "0", "--data", tmp_path]
+    serving = Serving([*command])
+    assert serving.wait() == 1
+    serving.client.close()
+    assert serving.err == [
+        "pumas: The address 192.0.2.1 cannot be used (Cannot assign requested address); "
+        "choose another with --host.\n"
+    ]
+
+
+PROFILE = {
+    "apiVersion": "serving.pumas.dev/v1alpha1",
+    "kind": "ServingProfile",
+    "metadata": {"name": "long"},
+    "spec": {},
+}
+NO_MODEL = "No model is served: the manifests hold no ServedModel.\n"
+
+
+def test_manifests_without_a_model_say_so_at_once_and_when_read_again(
+    tmp_path: Path, tiny_models: Path
+) -> None:
+    with serve(tmp_path, PROFILE) as serving:
+        until(lambda: NO_MODEL in serving.out, "a word", 30)
+        file = tmp_path / "models.yaml"
+        file.write_text(json.dumps(manifest("m", source={"path": "absent.gguf"})))
+        serving.process.send_signal(signal.SIGHUP)
+        serving.until_row("m", load_state="failed")
+        file.write_text(json.dumps(PROFILE))
+        serving.process.send_signal(signal.SIGHUP)
+        until(lambda: serving.out.count(NO_MODEL) == 2, "a second word", 30)
+        assert sum(line.startswith("MODEL") for line in serving.out) <= 1
+        assert serving.end() == 0
+
+
+def test_a_prompt_without_any_model(tmp_path: Path) -> None:
+    with serve(tmp_path, PROFILE, arguments=("--prompt", "hi", "--once")) as serving:
+        assert serving.wait() == 1
+        assert serving.err == [
+            "pumas: --prompt and --compare need a model, and no manifest holds one.\n"
+        ]
+
+
+def test_a_model_whose_identity_is_taken_is_in_the_table_with_its_reason(tmp_path: Path) -> None:
+    first = manifest("first", source={"path": "absent.gguf"})
+    second = manifest("second", source={"path": "absent.gguf"}, alias="first")
+    with serve(tmp_path, first, second) as serving:
+        serving.until_row("first", load_state="failed")
+        until(lambda: any(line.startswith("MODEL") for line in serving.out), "the table", 30)
+        told = "".join(serving.out)
+        message = "DuplicateIdentity: Another model is served as first with profile default."
+        assert f"s  first (second)  failed  {message}\n" in told
+        row = next(line for line in serving.out if line.startswith("first (second)"))
+        assert row.split("  ")[-1].strip() == "none (DuplicateIdentity)"
+        assert serving.end() == 0
+
+
+def test_an_engine_that_is_not_there_is_named_at_the_terminal_alone(
+    tmp_path: Path, tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLAMA_SERVER_BIN", str(tmp_path / "nope"))
+    with serve(tmp_path, manifest("m", source=source(tiny_models, "tiny-chat"))) as serving:
+        row = serving.until_row("m", load_state="failed")
+        assert row["error"]["message"] == (
+            "The pod cannot serve: LLAMA_SERVER_BIN names no program that can be run here."
+        )
+        until(lambda: f"(it is '{tmp_path}/nope')" in "".join(serving.err), "the value", 30)
+        assert str(tmp_path) not in "".join(serving.out)
+        assert serving.end() == 0
+
+
+def test_a_data_folder_that_cannot_be_used(tmp_path: Path, tiny_models: Path) -> None:
+    file, data = tmp_path / "m.yaml", tmp_path / "data"
+    file.write_text(json.dumps(manifest("tiny", source=source(tiny_models, "tiny-chat"))))
+    data.touch()
+    serving = Serving([PUMAS, "serve", file, "--port", "0", "--data", data])
+    assert serving.wait() == 1
+    serving.client.close()
+    assert serving.err == [
+        f"pumas: The data folder {data} cannot be used (Not a directory); "
+        "choose another with --data.\n"
+    ]
+
+
+def test_a_data_folder_that_vanishes(tmp_path: Path, tiny_models: Path) -> None:
+    tiny = manifest("tiny", source=source(tiny_models, "tiny-chat"))
+    with serve(tmp_path, tiny) as serving:
+        serving.until_available("tiny", "text_generation")
+        shutil.rmtree(tmp_path / "data")
+        serving.engine("tiny").kill()
+        serving.until_row("tiny", load_state="failed")
+        serving.until_available("tiny", "text_generation")
+        shutil.rmtree(tmp_path / "data")
+        assert serving.end() == 0
+        assert serving.survivors() == []
+        assert "Traceback" not in "".join(serving.err)
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -338,3 +440,20 @@ def test_once_needs_a_prompt(tmp_path: Path) -> None:
     with serve(tmp_path, manifest("m", source={"path": "x"}), arguments=("--once",)) as serving:
         assert serving.wait() == 2
         assert "--prompt" in "".join(serving.err)
+
+
+def test_an_external_server_that_is_down_is_named_at_the_terminal_alone(tmp_path: Path) -> None:
+    endpoint = {"url": "http://127.0.0.1:9/v1"}
+    document = manifest("ext", runtime="external", endpoint=endpoint, task="text-generation")
+    with serve(tmp_path, document) as serving:
+        cause = "the server does not answer: the connection is refused"
+
+        def told() -> str | None:
+            error = serving.rows()["ext"].get("error")
+            return error["message"] if error and cause in error["message"] else None
+
+        message = until(told, "the cause", 30)
+        assert "127.0.0.1" not in message
+        line = f"ext  loading  NoEndpoint: {message} (http://127.0.0.1:9)\n"
+        until(lambda: any(each.endswith(line) for each in serving.out), "the address", 30)
+        assert serving.end() == 0

@@ -32,6 +32,7 @@ from pumas_server.router.observations import (
     unready,
 )
 from pumas_server.router.settings import RouterSettings
+from pumas_server.router.silence import explain_silence
 from pumas_server.router.source import Endpoint, ModelRecord, ModelSource
 
 _log = logging.getLogger(__name__)
@@ -194,7 +195,7 @@ class Workers:
             _log.debug("%s does not tell what it is: %s", record.model.alias, type(error).__name__)
             if endpoint.supervisor_url is not None:
                 return None
-            return Observation(problem=_silence(error))
+            return Observation(problem=explain_silence(error))
 
     async def _is_ready(self, endpoint: Endpoint) -> bool:
         """Whether a pod of ours says that it is ready. Asked before every return of it."""
@@ -222,14 +223,6 @@ def _pause(endpoint: Endpoint, said: Observation | None) -> float:
     if endpoint.supervisor_url is not None:
         return POD_SECONDS if said is not None and said.facts.ready else STARTING_POD_SECONDS
     return EXTERNAL_SECONDS if said is not None and said.facts.ready else FIRST_ANSWER_SECONDS
-
-
-def _silence(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"its /v1/models answers {error.status}"
-    if isinstance(error, aiohttp.ClientError | OSError | TimeoutError):
-        return "the server does not answer"
-    return "its /v1/models is no list of models"
 
 
 async def _get(client: aiohttp.ClientSession, url: str, endpoint: Endpoint) -> bytes:

@@ -77,7 +77,12 @@ OUR_PYTHON = (sys.executable, "-P", "-m")
 
 
 class EngineNotFound(Exception):
-    """The engine that the environment names cannot be run."""
+    """The engine that the environment names cannot be run. The sentence names no value."""
+
+    def __init__(self, sentence: str, named: str = "") -> None:
+        super().__init__(sentence)
+        self.named = named
+        """The value, for the eyes of whoever set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +118,10 @@ def _find_llama(environ: Mapping[str, str]) -> EngineProgram:
             return _find_default(environ)
         case "llama-cpp-python":
             return _find_llama_cpp_python()
-        case _:
+        case other:
             raise EngineNotFound(
-                f"{Variable.ENGINE} names no engine: it is {LLAMA_CPP_PYTHON}, or not set"
+                f"{Variable.ENGINE} names no engine: set it to {LLAMA_CPP_PYTHON}, or not at all",
+                other,
             )
 
 
@@ -125,7 +131,7 @@ def _find_llama_cpp_python() -> EngineProgram:
     except PackageNotFoundError:
         raise EngineNotFound(
             f"{Variable.ENGINE} names {LLAMA_CPP_PYTHON}, which is not installed here:"
-            f" pip install 'pumas-serving[{LLAMA_CPP_PYTHON}]'"
+            f" pip install '.[{LLAMA_CPP_PYTHON}]' in a checkout installs it"
         ) from None
     return EngineProgram(
         (*OUR_PYTHON, "pumas_server.worker.llama_cpp_python"),
@@ -139,7 +145,7 @@ def _find_default(environ: Mapping[str, str]) -> EngineProgram:
     named = environ.get("LLAMA_SERVER_BIN", "")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
-            raise EngineNotFound("LLAMA_SERVER_BIN names no program that can be run here")
+            raise EngineNotFound("LLAMA_SERVER_BIN names no program that can be run here", named)
         return EngineProgram((named,))
     found = shutil.which("llama-server", path=environ.get("PATH", ""))
     if found:

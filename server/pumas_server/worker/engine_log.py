@@ -56,6 +56,11 @@ class EngineLog:
         """The last line, when nothing ended it."""
         return [self._take()] if self._rest else []
 
+    @property
+    def served(self) -> bool:
+        """Whether the engine came to serve."""
+        return self._ready
+
     def ready(self) -> None:
         """The engine serves: what it complained of while loading did not matter."""
         self._ready = True
@@ -92,8 +97,11 @@ class EngineLog:
         return line
 
 
-def exit_sentence(returncode: int, cause: str) -> str:
-    """Why a process ended, for people. A cause is believed unless the end came from outside."""
+def exit_sentence(returncode: int, cause: str, *, served: bool = True) -> str:
+    """Why a process ended, for people. A cause is believed unless the end came from outside.
+
+    One that never served and complains of nothing may be no engine at all.
+    """
     if returncode < 0:
         try:
             name = signal.Signals(-returncode).name
@@ -103,4 +111,6 @@ def exit_sentence(returncode: int, cause: str) -> str:
         outside = -returncode in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
         return f"{end}." if outside or not cause else f"{end}: {cause}."
     end = f"The engine ended with exit code {returncode}"
+    if returncode == 0 and not served and not cause:
+        return f"{end} before it served, and gave no reason: is the program a llama-server?"
     return f"{end}: {cause}." if cause else f"{end}."

@@ -22,8 +22,12 @@ OUTPUT_SECONDS = 1.0
 
 
 def write_to_stderr(line: str) -> None:
-    """Pass one line of an engine's output on."""
-    print(line, file=sys.stderr, flush=True)
+    """Pass one line of an engine's output on, unless the disk that holds it is full.
+
+    The engine serves on without its log, and there is nobody else to be told.
+    """
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 class EngineProcess:
@@ -97,7 +101,7 @@ class EngineProcess:
         """Wait for the end; say why, in a sentence without paths and addresses."""
         returncode = await self._process.wait()
         await asyncio.wait({self._pump}, timeout=OUTPUT_SECONDS)
-        return exit_sentence(returncode, self._log.cause())
+        return exit_sentence(returncode, self._log.cause(), served=self._log.served)
 
     async def stop(self, grace_seconds: float) -> None:
         """SIGTERM, then SIGKILL after the grace. Returns when the process is gone."""

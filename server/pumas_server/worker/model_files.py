@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
-from pumas_crds.facts import FileFacts
+from pumas_crds.facts import Fault, FileFacts
 from pumas_crds.vocabulary import PIPELINE_INDEX, Reason, Runtime
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker.header_fault import HeaderFault
@@ -57,20 +57,22 @@ def _read_local(path: Path) -> FileFacts:
 
 def read_onnx(path: Path) -> FileFacts:
     """State what the ONNX model at `path` is, without judging it for a task. Raises `Refused`."""
-    with _refusing(shown_name(path)):
+    with _refusing(shown_name(path), path):
         return _read_local(path)
 
 
 @contextmanager
-def _refusing(name: str) -> Iterator[None]:
-    """Whatever is wrong with the files of `name`, as `Refused`."""
+def _refusing(name: str, path: Path | None) -> Iterator[None]:
+    """Whatever is wrong with the files of `name`, here at `path`, as `Refused`."""
     try:
         yield
     except HeaderFault as fault:
         raise refused(fault.reason, f"{name}: {fault.message}") from None
     except OSError as error:
         told = error.strerror or "input/output error"
-        raise refused(Reason.SOURCE_UNREACHABLE, f"{name} cannot be read: {told}") from None
+        unread = Fault(reason=Reason.SOURCE_UNREACHABLE, message=f"{name} cannot be read: {told}")
+        missing = path if isinstance(error, FileNotFoundError) else None
+        raise Refused(unread, missing) from None
 
 
 def check_onnx(
@@ -84,7 +86,7 @@ def check_onnx(
 
     if spec.sha256 is not None and spec.source.file_name() == PIPELINE_INDEX:
         raise _no_digest()  # before anything is fetched
-    with _refusing(source_name(spec.source)):
+    with _refusing(source_name(spec.source), path):
         facts = read()
         weights = weights_of(path) if path is not None else None
     if spec.sha256 is not None and facts.pipeline is not None:

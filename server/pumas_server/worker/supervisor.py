@@ -3,7 +3,8 @@
 `lifecycle` decides; this module carries out. One task keeps the engine running: each run reads the
 file's header anew, starts the process, asks it for its facts, makes a warm-up call, and then
 watches until the run ends with a `Fault`. A signal ends the pod: unready at once, then the drain,
-then the engine, then exit 0.
+then the engine, then exit 0. What no restart of the engine mends ends the pod with 1 and its
+reason in the termination log.
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ import asyncio
 import os
 import secrets
 import signal
-import sys
 import time
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
 from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
-from pumas_crds.facts import Fault, FileFacts, PodDescriptor, PodState, RuntimeFacts
-from pumas_crds.vocabulary import EngineMode, Reason
+from pumas_crds.facts import Fault, FileFacts, Inspection, PodDescriptor, PodState, RuntimeFacts
+from pumas_crds.vocabulary import RUN_DIR, EngineMode, Reason, Variable
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker import lifecycle
 from pumas_server.worker.busy import BusyGauge
@@ -32,12 +32,14 @@ from pumas_server.worker.engine_process import EngineProcess, write_to_stderr
 from pumas_server.worker.exchange import NoAnswer
 from pumas_server.worker.first import first
 from pumas_server.worker.launch import describe_less_context, select_refused_argument
+from pumas_server.worker.legible import legible
 from pumas_server.worker.lifecycle import Action, Event, Life, advance, begin_drain
 from pumas_server.worker.memory_limit import oom_kills
 from pumas_server.worker.model_files import check_files
 from pumas_server.worker.place import Place, PlaceFault, read_place, read_worker_spec
 from pumas_server.worker.runtime import runtime_facts
-from pumas_server.worker.weights import Refused
+from pumas_server.worker.stranger import is_taken
+from pumas_server.worker.weights import Refused, report
 
 STARTING_POLL_SECONDS = 0.025
 HEALTH_POLL_SECONDS = 2.0
@@ -45,6 +47,8 @@ DRAIN_POLL_SECONDS = 0.5
 BUSY_FRESH_SECONDS = 2.0
 SILENT_POLL_SECONDS = 1.0
 ENGINE_GRACE_SECONDS = 5.0
+MESSAGE_LIMIT = 512
+NAMED_SHOWN = 200
 FACT_ROUTES = ("/v1/models", "/props", "/slots")
 
 
@@ -61,6 +65,7 @@ class Supervisor:
         self._file: FileFacts | None = None
         self._mode: ModeChoice | None = None
         self._runtime: RuntimeFacts | None = None
+        self._unfit: CannotListen | PlaceFault | None = None
 
     @property
     def state(self) -> PodState:
@@ -97,7 +102,10 @@ class Supervisor:
         )
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then drain."""
+        """Serve until SIGTERM or SIGINT, then drain.
+
+        Raises `CannotListen` for a taken port, `PlaceFault` when the engine's key is gone.
+        """
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -108,10 +116,13 @@ class Supervisor:
             asyncio.TaskGroup() as tasks,
         ):
             engine = tasks.create_task(self._keep_running())
+            engine.add_done_callback(lambda _: stop.set())
             await stop.wait()
             if isinstance(self._tell(lifecycle.StopAsked(time.monotonic())), lifecycle.Drain):
                 await first(self._drain(), _until(engine))
             engine.cancel()
+        if self._unfit is not None:
+            raise self._unfit
 
     def _tell(self, event: Event) -> Action:
         self._life, action = advance(self._life, event)
@@ -121,12 +132,21 @@ class Supervisor:
         action: Action = lifecycle.Start(0)
         while isinstance(action, lifecycle.Start):
             await asyncio.sleep(action.after_seconds)
-            fault = await self._run_once()
+            try:
+                fault = await self._run_once()
+            except (CannotListen, PlaceFault) as unfit:
+                # Only a new run of this container is given another port, and the key again.
+                self._unfit = unfit
+                return
             write_to_stderr(f"supervisor: {fault.message}")
             action = self._tell(lifecycle.Failed(time.monotonic(), fault))
 
     async def _run_once(self) -> Fault:
-        """One run of the engine, from the file to the fault that ended it."""
+        """One run of the engine, from the file to the fault that ended it.
+
+        Raises `CannotListen` when another program has the engine's port, `PlaceFault` when the
+        engine's key is gone.
+        """
         self._runtime = None
         spec = self._spec
         models = str(self._place.models_dir)
@@ -155,6 +175,10 @@ class Supervisor:
         )
         if limits is not None and (refusal := limits.refuse_command(command)):
             return Fault(reason=Reason.NOT_IMPLEMENTED, message=refusal)
+        self._place.read_key()
+        if await is_taken(self._place.host, self._place.engine_port):
+            port = self._place.engine_port
+            raise CannotListen(f"port {port}, the engine's, is another program's")
         kills = oom_kills()
         process = await EngineProcess.start(command, weights)
         try:
@@ -243,7 +267,21 @@ def main() -> int:
             spec, place, find_engine(os.environ, spec.runtime), place.read_key()
         )
         asyncio.run(supervisor.run())
-    except (PlaceFault, EngineNotFound, CannotListen) as fault:
-        print(f"supervisor: {fault}", file=sys.stderr)
-        return 1
+    except EngineNotFound as fault:
+        return _give_up(str(fault), fault.named)
+    except (PlaceFault, CannotListen) as fault:
+        return _give_up(str(fault))
     return 0
+
+
+def _give_up(sentence: str, named: str = "") -> int:
+    """Tell why no engine can run here: the kubelet all that clients may know, the log the value."""
+    shown = f" (it is {legible(named, NAMED_SHOWN)!r})" if named else ""
+    write_to_stderr(f"supervisor: {sentence}{shown}")
+    message = legible(f"The pod cannot serve: {sentence}.", MESSAGE_LIMIT)
+    told = Inspection(error=Fault(reason=Reason.ENGINE_FAILED, message=message))
+    try:
+        report(told, Path(os.environ.get(Variable.RUN) or RUN_DIR))
+    except OSError as error:
+        write_to_stderr(f"supervisor: this cannot be told to the kubelet: {error.strerror}")
+    return 1

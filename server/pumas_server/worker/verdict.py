@@ -47,7 +47,7 @@ def _result(find: Callable[[WorkerSpec], FileFacts]) -> tuple[Inspection, str]:
         message = legible(str(fault), MESSAGE_LIMIT)
         return Inspection(error=Fault(reason=Reason.NOT_IMPLEMENTED, message=message)), message
     except Refused as refusal:
-        return Inspection(error=refusal.fault), refusal.fault.message
+        return Inspection(error=refusal.fault), refusal.sentence
     checked = ", digest checked" if facts.digest else ""
     return Inspection(file=facts), (
         f"{source_name(spec.source)} can be served: {facts.architecture},"

@@ -22,7 +22,15 @@ from pumas_crds.engine import IMAGE_SETTINGS
 from pumas_crds.engine_mode import ModeChoice, ModeRefusal, engine_mode
 from pumas_crds.facts import Fault, FileFacts, Inspection, ProjectorFacts
 from pumas_crds.source import Source
-from pumas_crds.vocabulary import TERMINATION_LOG, EngineMode, Reason
+from pumas_crds.vocabulary import (
+    ONNX,
+    ONNX_SUFFIX,
+    PIPELINE_INDEX,
+    TERMINATION_LOG,
+    EngineMode,
+    Reason,
+    Runtime,
+)
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker.gguf_header import GgufHeader, read_header
 from pumas_server.worker.header_fault import HeaderFault
@@ -34,6 +42,7 @@ BLOCK_BYTES = 1 << 20
 PROGRESS_SECONDS = 1.0
 DIGEST_SHOWN = 12
 NAME_SHOWN = 128
+PATH_SHOWN = 1024
 #: Kubernetes keeps this much of a termination message.
 TERMINATION_BYTES = 4096
 
@@ -44,9 +53,21 @@ Read = TypeVar("Read")
 class Refused(Exception):
     """The weights cannot be served; `fault` says why in words fit for a status."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, missing: Path | None = None) -> None:
         super().__init__(fault.message)
         self.fault = fault
+        self.missing = missing
+        """What is not there, when that is the reason: for the eyes of whoever named it."""
+
+    @property
+    def sentence(self) -> str:
+        """What is said to them: the message, and where was looked."""
+        if self.missing is None:
+            return self.fault.message
+        where = legible(os.path.abspath(self.missing), PATH_SHOWN)
+        home = any(part.startswith("~") for part in self.missing.parts)
+        hint = ", where ~ is a name like any other" if home else ""
+        return f"{self.fault.message} (looked for at {where}{hint})"
 
 
 def check_weights(spec: WorkerSpec, path: Path, say: Say) -> FileFacts:
@@ -73,7 +94,7 @@ def check_digest(path: Path, expected: str, facts: FileFacts, say: Say) -> FileF
 def check_projector(source: Source, path: Path, facts: FileFacts) -> FileFacts:
     """The facts of the weights with those of the projector at `path`. Raises `Refused`."""
     name = source_name(source)
-    with _opened(path, name) as file:
+    with _opened(path, name, "projector") as file:
         return with_projector(facts, _read(file, name, projector_facts), name)
 
 
@@ -130,29 +151,42 @@ def report(result: Inspection, run_dir: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[BufferedReader]:
+def _opened(path: Path, name: str, what: str = "weights file") -> Iterator[BufferedReader]:
     """The open file; what goes wrong with it while it is open is a refusal too."""
     try:
-        _check_is_file(path, name)
+        _check_is_file(path, name, what)
         with path.open("rb") as file:
             yield file
     except FileNotFoundError:
-        raise refused(Reason.SOURCE_UNREACHABLE, f"the weights file {name} is not there") from None
+        fault = Fault(reason=Reason.SOURCE_UNREACHABLE, message=f"the {what} {name} is not there")
+        raise Refused(fault, missing=path) from None
     except OSError as error:
         # `strerror` alone: the whole error names the path.
         raise refused(
             Reason.SOURCE_UNREACHABLE,
-            f"the weights file {name} cannot be read: {error.strerror or 'input/output error'}",
+            f"the {what} {name} cannot be read: {error.strerror or 'input/output error'}",
         ) from None
 
 
-def _check_is_file(path: Path, name: str) -> None:
+def _check_is_file(path: Path, name: str, what: str) -> None:
     """Look before opening: opening a pipe would wait for its writer."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
-        raise refused(Reason.NOT_A_MODEL, f"{name} is a folder, not a weights file")
+        raise refused(Reason.NOT_A_MODEL, f"{name} is a folder, not a {what}{_hint(path)}")
     if not stat.S_ISREG(mode):
         raise refused(Reason.NOT_A_MODEL, f"{name} is not a regular file")
+
+
+def _hint(folder: Path) -> str:
+    """What serves a folder with an ONNX model: it is a runtime that has to be named."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+        below = [entry.name for entry in (folder / ONNX).iterdir()] if ONNX in names else []
+    except OSError:
+        return ""  # the folder is refused in any case
+    if any(name == PIPELINE_INDEX or name.endswith(ONNX_SUFFIX) for name in (*names, *below)):
+        return f"; it holds an ONNX model, which spec.runtime: {Runtime.ONNX_RUNTIME} serves"
+    return ""
 
 
 def _read(file: BufferedReader, name: str, meaning: Callable[[GgufHeader, int], Read]) -> Read:

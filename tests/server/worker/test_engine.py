@@ -54,6 +54,7 @@ def test_a_name_that_cannot_be_run_is_refused_not_passed_over(tmp_path: Path, wh
         find_engine({"LLAMA_SERVER_BIN": str(named), "PATH": "/usr/bin"}, LLAMA)
     assert "LLAMA_SERVER_BIN" in str(refusal.value)
     assert str(tmp_path) not in str(refusal.value)
+    assert refusal.value.named == str(named)
 
 
 def test_onnx_models_have_the_engine_that_comes_with_the_server(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_another_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("pumas_server.worker.engine.version", absent)
-    with pytest.raises(EngineNotFound, match=r"pip install 'pumas-serving\[llama-cpp-python\]'"):
+    with pytest.raises(EngineNotFound, match=r"pip install '\.\[llama-cpp-python\]'"):
         find_engine({"PUMAS_ENGINE": "llama-cpp-python"}, LLAMA)
 
 
@@ -92,8 +93,9 @@ def test_an_engine_that_nobody_knows_is_refused() -> None:
     with pytest.raises(EngineNotFound) as refusal:
         find_engine({"PUMAS_ENGINE": "vroom /etc", "PATH": "/usr/bin"}, LLAMA)
     assert str(refusal.value) == (
-        "PUMAS_ENGINE names no engine: it is llama-cpp-python, or not set"
+        "PUMAS_ENGINE names no engine: set it to llama-cpp-python, or not at all"
     )
+    assert refusal.value.named == "vroom /etc"
 
 
 def test_the_engine_that_is_asked_for_is_one_for_gguf_files() -> None:

@@ -67,6 +67,15 @@ async def test_and_does_not_ask_twice() -> None:
     assert await process.ended() == "The engine was ended by SIGKILL."
 
 
+async def test_a_program_that_ends_well_and_never_served_may_be_no_engine() -> None:
+    process = await start("pass", [])
+    assert await process.ended() == (
+        "The engine ended with exit code 0 before it served, and gave no reason:"
+        " is the program a llama-server?"
+    )
+    await process.stop(1)
+
+
 async def test_a_grandchild_that_holds_the_output_does_not_hold_the_end() -> None:
     lines: list[str] = []
     program = (
@@ -77,6 +86,7 @@ async def test_a_grandchild_that_holds_the_output_does_not_hold_the_end() -> Non
     process = await start(program, lines)
     try:
         began = time.monotonic()
+        process.ready()
         assert await process.ended() == "The engine ended with exit code 0."
         await process.stop(1)
         assert time.monotonic() - began < 10

@@ -181,16 +181,21 @@ def test_a_file_that_is_refused_and_then_mended(tiny_models: Path, tmp_path: Pat
         assert pod.until_state("ready")["error"] is None
 
 
-def test_a_taken_port(tiny_models: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shares"])
+def test_a_taken_port_ends_the_pod(tiny_models: Path, tmp_path: Path, shares: bool) -> None:
+    """No engine is started beside a program that listens there already, even where it could be."""
     ports = free_ports(2)
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(shares))
         taken.bind(("127.0.0.1", ports[0]))
         taken.listen()
         with worker(tmp_path, tiny_models / "tiny-chat.gguf", ports=ports) as pod:
-            message = pod.until_state("failed")["error"]["message"]
-            assert message.startswith("The engine ended with exit code 1: ")
-            assert str(ports[0]) in message
-            assert "127.0.0.1" not in message
+            assert pod.process.wait(20) == 1
+            assert told_to_the_kubelet(tmp_path) == {
+                "reason": "EngineFailed",
+                "message": f"The pod cannot serve: port {ports[0]}, the engine's, is another program's.",
+            }
+            assert "Traceback" not in pod.log
 
 
 def test_a_taken_port_of_the_supervisor(tiny_models: Path, tmp_path: Path) -> None:
@@ -208,7 +213,18 @@ def test_an_engine_that_does_not_exist(tiny_models: Path, tmp_path: Path) -> Non
     environ = {"LLAMA_SERVER_BIN": str(tmp_path / "nowhere")}
     with worker(tmp_path, tiny_models / "tiny-chat.gguf", environ=environ) as pod:
         assert pod.process.wait(20) == 1
-        assert "LLAMA_SERVER_BIN names no program" in pod.log
+        assert (
+            f"LLAMA_SERVER_BIN names no program that can be run here (it is '{tmp_path}" in pod.log
+        )
+    assert told_to_the_kubelet(tmp_path) == {
+        "reason": "EngineFailed",
+        "message": "The pod cannot serve: LLAMA_SERVER_BIN names no program that can be run here.",
+    }
+
+
+def told_to_the_kubelet(run: Path) -> dict[str, str]:
+    error: dict[str, str] = json.loads((run / "termination-log").read_text())["error"]
+    return error
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -18,7 +18,13 @@ from pumas_crds.source import Source
 from pumas_crds.vocabulary import TERMINATION_LOG, Reason, Runtime, Task, Variable
 from pumas_crds.worker_spec import WorkerSpec
 from pumas_server.worker import weights
-from pumas_server.worker.weights import Refused, check_weights, report
+from pumas_server.worker.weights import (
+    Refused,
+    check_projector,
+    check_weights,
+    read_facts,
+    report,
+)
 
 
 def spec_of(path: Path, *, sha256: str | None = None, task: Task | None = None) -> WorkerSpec:
@@ -89,6 +95,35 @@ def test_what_is_no_weights_file(
     path = tmp_path / "w.gguf"
     make(path)
     assert refusal_of(spec_of(path)) == Fault(reason=reason, message=message)
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "onnx/model.onnx", "model_index.json"])
+def test_a_folder_with_an_onnx_model_is_told_its_runtime(tmp_path: Path, file: str) -> None:
+    path = tmp_path / "model" / file
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert refusal_of(spec_of(tmp_path / "model")).message == (
+        "model is a folder, not a weights file; it holds an ONNX model, which"
+        " spec.runtime: onnxruntime serves"
+    )
+
+
+@pytest.mark.parametrize(
+    ("below", "hint"), [("w.gguf", ""), ("~/w.gguf", ", where ~ is a name like any other")]
+)
+def test_whoever_named_a_file_is_told_where_it_was_looked_for(
+    tmp_path: Path, below: str, hint: str
+) -> None:
+    with pytest.raises(Refused) as refusal:
+        read_facts(tmp_path / below)
+    message = "the weights file w.gguf is not there"
+    assert refusal.value.fault.message == message
+    assert refusal.value.sentence == f"{message} (looked for at {tmp_path / below}{hint})"
+
+
+def test_a_missing_projector_is_called_one(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"^the projector p\.gguf is not there$"):
+        check_projector(Source(path="p.gguf"), tmp_path / "p.gguf", FileFacts(architecture="tiny"))
 
 
 def test_a_file_that_cannot_be_reached(tmp_path: Path) -> None:
@@ -209,7 +244,7 @@ def test_fetch_leaves_the_fault(tmp_path: Path) -> None:
     done = fetch(spec.model_dump_json(by_alias=True), tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     message = "the weights file gone.gguf is not there"
-    assert done.stderr == f"{message}\n"
+    assert done.stderr == f"{message} (looked for at {tmp_path / 'gone.gguf'})\n"
     assert json.loads((tmp_path / TERMINATION_LOG).read_text()) == {
         "error": {"reason": "SourceUnreachable", "message": message}
     }

@@ -51,7 +51,7 @@ def _version() -> str:
         return version(NAME)
     except PackageNotFoundError:
         raise Unservable(
-            f"{NAME} is not installed: pip install 'pumas-serving[llama-cpp-python]'"
+            f"{NAME} is not installed: pip install '.[llama-cpp-python]' in a checkout installs it"
         ) from None
 
 

@@ -90,7 +90,7 @@ def load(settings: Mapping[str, object]) -> Loaded:
     except ImportError as error:
         raise Unservable(
             f"llama-cpp-python's server lacks {error.name}: it comes with"
-            " pip install 'pumas-serving[llama-cpp-python]'"
+            " pip install '.[llama-cpp-python]' in a checkout"
         ) from None
     log = Log()
     callback = llama_cpp.llama_log_callback(log.take)
