@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: The bytes of a body. A view is of one that is long.
 Body = bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """The two members of a body that a router needs, and the bytes in which the first stands."""
 
     model: str

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from json.decoder import JSONDecoder, scanstring  # type: ignore[attr-defined]
+from typing import NamedTuple
 
 from pumas_server.contract.errors import invalid
 from pumas_server.contract.json_weight import check_values
@@ -22,8 +22,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """What was read in a request body."""
 
     address: Address

@@ -51,7 +51,7 @@ def refuse_form(content_type: str) -> None:
 
     `application/x-www-form-urlencoded` is what `curl -d` says of any body, and no engine reads it.
     """
-    if _FORM.match(content_type):
+    if content_type != "application/json" and _FORM.match(content_type):
         raise invalid("this route takes application/json, and the Content-Type is that of a form")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.registry import parse_operation
@@ -40,8 +40,7 @@ class Typed:
         return parse_operation(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Forwarded:
+class Forwarded(NamedTuple):
     """As one that is forwarded: no more of it than that takes."""
 
     path: str
