@@ -43,6 +43,10 @@ class ReaderProcess:
             if not self._killed:
                 _log.warning("the process that reads long bodies ended (%s)", status)
             return None
+        except Exception:
+            # Where its output stands now nobody knows: the next answer would be this one's rest.
+            self.end()
+            raise
         return answer
 
     def kill(self) -> None:

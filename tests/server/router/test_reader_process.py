@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pumas_server.router import reader_process
 from pumas_server.router.body_reading import Failed, Forwarded, Found, Projected, Refused
 from pumas_server.router.reader_process import ReaderProcess
 from support.worker import is_running, until
@@ -80,6 +81,20 @@ def test_one_that_is_killed_while_it_reads_ends_the_waiting(reader: ReaderProces
         # For good: nothing is started any more.
         assert thread.submit(reader.ask, CHAT, LONG).result(10) is None
     assert not is_running(child.pid)
+
+
+def test_an_answer_that_cannot_be_taken_is_nobody_elses(
+    reader: ReaderProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(data: bytes) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reader_process.pickle, "loads", no_memory)
+        with pytest.raises(MemoryError):
+            reader.ask(CHAT, LONG)
+    assert children() == []
+    assert isinstance(reader.ask(CHAT, LONG), Found)
 
 
 def test_it_ends_with_the_router(reader: ReaderProcess) -> None:
