@@ -18,6 +18,7 @@ INVALID = ROOT / "crds" / "examples" / "invalid"
 ACCEPTED, SERVABLE = ConditionType.ACCEPTED, ConditionType.SERVABLE
 #: Where the API server says it in other words than the example's first line.
 OTHERWISE = {
+    "bad-task": 'spec.task: Unsupported value: "text-genration"',
     "misspelt-source": 'unknown field "spec.sorce"',
     "no-name": "name or generateName is required",
     "profile-variable-twice": "spec.env[1]: Duplicate value",

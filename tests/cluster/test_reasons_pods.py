@@ -12,10 +12,14 @@ import pytest
 from pumas_crds.vocabulary import ConditionType, Reason
 from support.cluster import Kubectl
 from support.models_server import LONG, UNKNOWN_FAMILY, ModelsServer
+from support.pod_processes import kill
+from support.serving_truth import serving_pods
 from support.team_models import Json, TeamModels
 
 ACCEPTED, PROGRESSING = ConditionType.ACCEPTED, ConditionType.PROGRESSING
 SERVABLE = ConditionType.SERVABLE
+#: As the system keeps a command line.
+SUPERVISOR = "pumas_server.worker\0serve"
 ONE_ANSWERS = "1 of 1 pods answer."
 NOT_INSPECTED = "The file was not inspected yet. "
 SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
@@ -244,6 +248,31 @@ def test_where_the_engine_does_not_run(models: TeamModels, models_server: Models
     serves(models, "program")
     models.patch("memory", engine=None)
     serves(models, "memory")
+
+
+@pytest.mark.own_cluster
+@pytest.mark.budget(180)
+def test_a_container_that_ends_without_a_word(
+    models: TeamModels, models_server: ModelsServer
+) -> None:
+    """Our programs say why they end; of one that could not, its ends are all there is to tell."""
+    no_engine = models.profile("idle", env=[{"name": "LLAMA_SERVER_BIN", "value": "/bin/true"}])
+    source = models_server.source("tiny-embed.gguf")
+    models.team.apply(models.body("silent", profile=no_engine, source=source))
+    models.tells("silent", PROGRESSING, "True", Reason.ENGINE_FAILED, re.compile(".*"))
+    [uid] = serving_pods(models.team)
+    # The first time it is started again at once, the second time it has to wait.
+    for _ in range(2):
+        kill(uid, SUPERVISOR)
+    models.tells(
+        "silent",
+        PROGRESSING,
+        "True",
+        Reason.CRASH_LOOP_BACK_OFF,
+        "The serving container ended with exit code 137.",
+    )
+    models.profile("idle", env=[])
+    serves(models, "silent")
 
 
 @pytest.mark.budget(240)
