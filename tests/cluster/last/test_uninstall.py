@@ -23,6 +23,7 @@ def test_every_command_is_run_by_one_of_these_tests() -> None:
         "kubectl label namespace",
         "helm install",
         "kubectl create secret generic",
+        "helm template",
         "kubectl create role",
         "kubectl create rolebinding",
         "helm upgrade",
@@ -30,6 +31,13 @@ def test_every_command_is_run_by_one_of_these_tests() -> None:
         "kubectl delete crd servedmodels.serving.pumas.dev servingprofiles.serving.pumas.dev",
         "kubectl delete namespace",
     ]
+
+
+def test_the_chart_is_rendered_without_the_cluster() -> None:
+    rendered = run(the_documented("helm template"))
+    assert 'secretName: "pumas-engine-key"' in rendered
+    # It uses the key that is there, and makes none.
+    assert "kind: Secret" not in rendered
 
 
 @pytest.mark.budget(150)
