@@ -39,6 +39,7 @@ from pumas_local.pod import (
     select_secret_files,
 )
 from pumas_local.process import Process
+from pumas_local.task_end import explain_end
 from pumas_operator.observation import PodObservation
 
 FIRST_BACK_OFF_SECONDS = 1.0
@@ -291,11 +292,8 @@ class LocalPod:
         logger.warning("container %s ended: %s (its output: %s)", container.name, why, where)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            logger.error("a pod is no longer looked after", exc_info=error)
-            sentence = "The pod is no longer looked after, because of an internal error."
-            self._observe(engine_fault=Fault(reason=Reason.ENGINE_FAILED, message=sentence))
+        if (fault := explain_end(task, "pod")) is not None:
+            self._observe(engine_fault=fault)
 
 
 async def _ended(process: Process, container: Container, ports: Ports) -> str:

@@ -19,6 +19,7 @@ from pumas_crds.serving_profile import ServingProfile
 from pumas_crds.vocabulary import ENGINE_KEY_FILE, SPEC_HASH_ANNOTATION, Reason
 from pumas_local.kubelet import Kubelet, LocalPod, back_off
 from pumas_local.pod import LOOPBACK, Deployment
+from pumas_local.task_end import explain_end
 from pumas_operator import names
 from pumas_operator.inspection_job import build_inspection_job
 from pumas_operator.manifests import Settings, build_deployment, spec_hash
@@ -190,11 +191,8 @@ class LocalModel:
             self._observe(inspection=InspectionObservation(told[-1]))
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            logger.error("a model is no longer looked after", exc_info=error)
-            sentence = "The model is no longer looked after, because of an internal error."
-            self._observe(workload_fault=Fault(reason=Reason.ENGINE_FAILED, message=sentence))
+        if (fault := explain_end(task, "model")) is not None:
+            self._observe(workload_fault=fault)
         self._first.set()
 
     def _observe(self, **changes: object) -> None:
