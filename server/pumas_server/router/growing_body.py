@@ -12,7 +12,7 @@ import mmap
 
 from pumas_server.provider.address import Body
 
-#: From here on a body is long. It takes some milliseconds to be read.
+#: From here on a body is long: it takes some milliseconds to be read, even if it is one string.
 LONG_BYTES = 1_048_576
 
 

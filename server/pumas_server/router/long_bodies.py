@@ -13,13 +13,11 @@ from pumas_server.contract.errors import Code, ContractError
 from pumas_server.contract.json_weight import is_light
 from pumas_server.provider.address import Body
 from pumas_server.router.body_reading import Failed, Found, Got, Reading, Refused
+from pumas_server.router.growing_body import LONG_BYTES
 from pumas_server.router.niceness import step_back
 from pumas_server.router.reader_process import ReaderProcess
 from pumas_server.router.refusals import Reason, Refusals
 from pumas_server.router.sessions import Session
-
-#: What takes longer than a body of so many bytes in one string is not for the event loop.
-LONG_WEIGHT = 1_048_576
 
 
 class LongBodies:
@@ -37,7 +35,7 @@ class LongBodies:
 
         Raises `ContractError`; `SessionEnded` when the session ends before a long one was read.
         """
-        if isinstance(raw, bytes) and not at_length and is_light(raw, LONG_WEIGHT):
+        if isinstance(raw, bytes) and not at_length and is_light(raw, LONG_BYTES):
             return asked.read(raw)
         loop = asyncio.get_running_loop()
         with session.interruptible():

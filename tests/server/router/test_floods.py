@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from pumas_server.router.connection import CallerConnection
-from pumas_server.router.long_bodies import LONG_WEIGHT
+from pumas_server.router.growing_body import LONG_BYTES
 from pumas_server.router.refusals import Reason
 from pumas_server.router.sessions import Session
 from support.eventually import eventually
@@ -88,7 +88,7 @@ async def test_whoever_calls_well_is_served_and_nothing_is_left(
     router: RunningRouter, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The first long body starts the process that reads them.
-    status, _, _ = await router.post(OPERATIONS, b" " * LONG_WEIGHT)
+    status, _, _ = await router.post(OPERATIONS, b" " * LONG_BYTES)
     assert status == 400
     await router.client.close()
     await rests(router, psutil.Process().num_fds())

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from pumas_server.contract.bounds import MAX_REQUEST_BYTES, MAX_VALUES
 from pumas_server.provider import envelope
-from pumas_server.router.long_bodies import LONG_WEIGHT
+from pumas_server.router.growing_body import LONG_BYTES
 from pumas_server.router.refusals import Reason
 from support.eventually import eventually
 from support.routers import SHARED_LOOP, RunningRouter, chat_operation, external, running_router
@@ -82,13 +82,13 @@ def forwarded(text: str, **members: Any) -> bytes:
 async def test_a_long_forwarded_body_arrives_with_the_providers_name(
     router: RunningRouter, letter: str
 ) -> None:
-    body = forwarded(letter * LONG_WEIGHT)
+    body = forwarded(letter * LONG_BYTES)
     status, _, raw = await router.post(CHAT, body)
     assert status == 200
     assert json.loads(raw) == {"model": "served", "bytes": len(body) + len("served") - len("llm")}
 
 
-@pytest.mark.parametrize("size", [10, LONG_WEIGHT])
+@pytest.mark.parametrize("size", [10, LONG_BYTES])
 async def test_what_is_wrong_with_a_body_is_told_alike(router: RunningRouter, size: int) -> None:
     wrong = chat_operation(request_id="r:1", junk="a" * size)
     status, told = await router.operate(wrong)
@@ -101,7 +101,7 @@ async def test_what_is_wrong_with_a_body_is_told_alike(router: RunningRouter, si
 
 
 async def test_a_long_operation_is_carried_out(router: RunningRouter) -> None:
-    texts = ["a" * (LONG_WEIGHT // COUNT)] * COUNT
+    texts = ["a" * (LONG_BYTES // COUNT)] * COUNT
     asked = chat_operation(
         model="emb",
         capability="text_embedding",
@@ -143,11 +143,11 @@ async def test_more_values_than_may_be(
 async def test_a_reader_that_ends_costs_the_call_that_it_read(router: RunningRouter) -> None:
     refused = router.router.refusals.counts
     before = refused[Reason.BODY_READER]
-    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_WEIGHT))
+    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_BYTES))
     assert status == 200
     child = reader()
     child.suspend()
-    waiting = asyncio.create_task(router.post(CHAT, forwarded("a" * LONG_WEIGHT)))
+    waiting = asyncio.create_task(router.post(CHAT, forwarded("a" * LONG_BYTES)))
     # Whatever is short is served meanwhile.
     for _ in range(3):
         status, _, _ = await router.post(CHAT, forwarded("a"))
@@ -158,19 +158,19 @@ async def test_a_reader_that_ends_costs_the_call_that_it_read(router: RunningRou
     assert (status, headers["x-pumas-outcome"]) == (503, "not_admitted")
     assert json.loads(raw)["error"]["code"] == "capability_unavailable"
     assert refused[Reason.BODY_READER] == before + 1
-    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_WEIGHT))
+    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_BYTES))
     assert status == 200
 
 
 async def test_a_caller_that_leaves_waits_for_no_reader(router: RunningRouter) -> None:
-    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_WEIGHT))
+    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_BYTES))
     assert status == 200
     child = reader()
     child.suspend()
-    leaving = asyncio.create_task(router.post(CHAT, forwarded("a" * LONG_WEIGHT)))
+    leaving = asyncio.create_task(router.post(CHAT, forwarded("a" * LONG_BYTES)))
     await eventually(lambda: len(router.router.sessions) == 1, "a call")
     leaving.cancel()
     await eventually(lambda: len(router.router.sessions) == 0, "its end")
     child.resume()
-    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_WEIGHT))
+    status, _, _ = await router.post(CHAT, forwarded("a" * LONG_BYTES))
     assert status == 200
